@@ -1,0 +1,24 @@
+//! What every Picolake board runs, whatever the chip: portable, no heap, no HAL.
+//!
+//! ```text
+//!   board package          this library                      shared
+//!   pins, drivers   ──▶   serve ── one for each link   ──▶   device (protocol)
+//!   facts           ──▶   board ── who it is, its clock
+//!                         commands ── answers to requests
+//! ```
+//!
+//! A board package brings [`Facts`](board::Facts), a [`Clock`](clock::Clock), and for each link two halves of
+//! `embedded-io-async`; then it runs [`serve`](serve::serve) for each. The simulated board does the same on the host.
+#![no_std]
+
+pub mod board;
+pub mod clock;
+mod commands;
+pub mod serve;
+mod test_rows;
+
+pub use board::{Board, Facts};
+pub use serve::serve;
+
+/// The firmware's name and version, as it introduces itself.
+pub const BUILD: &str = concat!("picolake ", env!("CARGO_PKG_VERSION"));

@@ -1,0 +1,18 @@
+//! Columns: what the cells of a row are called, what they hold and in which unit.
+
+use crate::{limits::COLUMNS_MAX, value::ColumnType};
+use serde::{Deserialize, Serialize};
+
+/// One column of a table or of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Column<'a> {
+    /// `[A-Za-z_][A-Za-z0-9_]*`
+    pub name: &'a str,
+    /// What its cells hold.
+    pub kind: ColumnType,
+    /// The unit, `""` where there is none.
+    pub unit: &'a str,
+}
+
+/// The columns of one answer.
+pub type Columns<'a> = heapless::Vec<Column<'a>, COLUMNS_MAX>;
