@@ -1,7 +1,9 @@
 //! Who the board is: what its links share.
 
 use crate::clock::UtcClock;
-use shared::{limits::BOARD_ID_BYTES_MAX, message::ResetReason};
+use shared::limits::BOARD_ID_BYTES_MAX;
+
+pub use shared::message::ResetReason;
 
 /// What the board package knows and the library does not.
 #[derive(Clone, Debug)]

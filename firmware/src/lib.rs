@@ -5,6 +5,7 @@
 //!   pins, drivers   ──▶   serve ── one for each link   ──▶   device (protocol)
 //!   facts           ──▶   board ── who it is, its clock
 //!                         commands ── answers to requests
+//!                         net ── the links over TCP
 //! ```
 //!
 //! A board package brings [`Facts`](board::Facts), a [`Clock`](clock::Clock), and for each link two halves of
@@ -14,6 +15,8 @@
 pub mod board;
 pub mod clock;
 mod commands;
+#[cfg(feature = "net")]
+pub mod net;
 pub mod serve;
 mod test_rows;
 

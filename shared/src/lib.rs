@@ -9,7 +9,7 @@
 //!
 //! Read in this order: [`limits`] (every capacity), [`value`] and [`schema`] (what a row is made of),
 //! [`rowcode`] (rows ↔ bytes), [`command`] (the text a person types), [`message`] (what travels),
-//! [`frame`] (how it travels), [`device`] and [`host`] (who says what when). [`time`] is the calendar,
+//! [`frame`] (how it travels), [`device`] and [`host`] (who says what when). [`format`] writes answers as text, [`time`] is the calendar,
 //! [`link_test`] the rows that links are measured with.
 //!
 //! Nothing here allocates, waits, or asks what time it is: bytes and time come in, bytes and events go out.
@@ -18,6 +18,7 @@
 
 pub mod command;
 pub mod device;
+pub mod format;
 pub mod frame;
 pub mod host;
 pub mod limits;

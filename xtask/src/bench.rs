@@ -1,4 +1,4 @@
-//! Runs benches and checks what they wrote. A bench is a program `bench-NAME` of the package `picolake-tests`: it
+//! Runs benches and checks what they wrote. A bench is a bench target of the package `picolake-tests`: it
 //! measures, prints its table and writes `NAME.json` into the folder that [`RESULTS_VARIABLE`] names.
 
 use std::path::Path;
@@ -55,8 +55,7 @@ fn run_one(workspace: &Workspace, bench: &Bench) -> Result<Vec<String>> {
     let results = folder.join(format!("{}.json", bench.name));
     remove_if_there(&results)?;
 
-    let program = format!("bench-{}", bench.name);
-    let mut command = workspace.cargo(&["run", "--release", "-p", "picolake-tests", "--bin", &program]);
+    let mut command = workspace.cargo(&["bench", "-p", "picolake-tests", "--bench", bench.name]);
     check(command.env(IMAGE_VARIABLE, &elf).env(RESULTS_VARIABLE, &folder))?;
 
     let text = std::fs::read_to_string(&results)

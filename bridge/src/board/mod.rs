@@ -2,17 +2,23 @@
 
 mod answer;
 mod backoff;
+mod row_check;
 mod task;
 
-pub use answer::{Answer, AnswerError, Piece};
+pub use answer::{Answer, AnswerError, Complete, Piece};
+pub use row_check::RowCheck;
 
 use crate::link::Address;
 use answer::Ask;
 use shared::{
+    host::HostCounters,
     limits::COMMAND_BYTES_MAX,
     message::{BoardHello, Class, LinkTest, Request},
 };
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 use tokio::sync::{Notify, mpsc, watch};
 
 /// Requests that wait for a board while it has as many open as it takes.
@@ -25,6 +31,7 @@ pub struct Session {
     asks: mpsc::Sender<Ask>,
     state: watch::Receiver<State>,
     wake: Arc<Notify>,
+    counters: Arc<Mutex<HostCounters>>,
 }
 
 /// How it stands with a board.
@@ -58,8 +65,6 @@ pub struct Hello {
     pub wire_max: u8,
     /// The round-trip time of the last ping.
     pub round_trip: Option<Duration>,
-    /// What the link has seen.
-    pub link: shared::host::HostCounters,
 }
 
 /// Why a board could not be asked.
@@ -106,7 +111,6 @@ impl Hello {
             build: hello.build.into(),
             wire_max: hello.version_max,
             round_trip: None,
-            link: shared::host::HostCounters::default(),
         }
     }
 }
@@ -130,13 +134,25 @@ impl Session {
         let (asks, waiting) = mpsc::channel(ASKS_WAITING_MAX);
         let (state_in, state) = watch::channel(State::Connecting);
         let wake = Arc::new(Notify::new());
-        tokio::spawn(task::run(open, seed, waiting, state_in, Arc::clone(&wake)));
-        Self { asks, state, wake }
+        let counters = Arc::new(Mutex::default());
+        let shared = task::Shared {
+            asks: waiting,
+            state: state_in,
+            wake: Arc::clone(&wake),
+            counters: Arc::clone(&counters),
+        };
+        tokio::spawn(task::run(open, seed, shared));
+        Self { asks, state, wake, counters }
     }
 
     /// How it stands now.
     pub fn state(&self) -> State {
         self.state.borrow().clone()
+    }
+
+    /// What the board's links have seen from this end since the session began.
+    pub fn link_counters(&self) -> HostCounters {
+        *self.counters.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits until the board answers, or until the first attempt has failed, or until `limit`.

@@ -8,14 +8,14 @@ use super::{
 use crate::link::ByteStream;
 use shared::{
     frame::WireBuffer,
-    host::{Down, Ending, Event, Host},
+    host::{Down, Ending, Event, Host, HostCounters},
     limits::{REQUESTS_MAX, WIRE_BYTES_MAX},
     message::{Class, Request},
     version,
 };
 use std::{
     collections::HashMap,
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 use tokio::{
@@ -38,22 +38,27 @@ struct Task {
     set_time: Option<u16>,
     set_time_attempts: u32,
     hello: Option<Hello>,
+    counters: Arc<Mutex<HostCounters>>,
     down: Option<Down>,
     /// The askers are gone; so is the reason to go on.
     abandoned: bool,
 }
 
+/// What the task shares with the [`Session`](super::Session)s of its board.
+pub(super) struct Shared {
+    pub(super) asks: mpsc::Receiver<Ask>,
+    pub(super) state: watch::Sender<State>,
+    pub(super) wake: Arc<Notify>,
+    pub(super) counters: Arc<Mutex<HostCounters>>,
+}
+
 /// Runs until every [`Session`](super::Session) of it is dropped.
-pub(super) async fn run<F, O>(
-    open: O,
-    seed: u64,
-    mut asks: mpsc::Receiver<Ask>,
-    state: watch::Sender<State>,
-    wake: Arc<Notify>,
-) where
+pub(super) async fn run<F, O>(open: O, seed: u64, shared: Shared)
+where
     O: Fn() -> F,
     F: Future<Output = Result<Box<dyn ByteStream>, String>>,
 {
+    let Shared { mut asks, state, wake, counters } = shared;
     let mut task = Task {
         host: Host::new(seed),
         start: Instant::now(),
@@ -61,6 +66,7 @@ pub(super) async fn run<F, O>(
         set_time: None,
         set_time_attempts: 0,
         hello: None,
+        counters,
         down: None,
         abandoned: false,
     };
@@ -228,9 +234,9 @@ impl Task {
 
     /// Tells whoever watches what has changed.
     fn report(&mut self, state: &watch::Sender<State>, backoff: &mut Backoff) {
+        *self.counters.lock().unwrap_or_else(PoisonError::into_inner) = *self.host.counters();
         let Some(hello) = &mut self.hello else { return };
         hello.round_trip = self.host.round_trip_us().map(Duration::from_micros);
-        hello.link = *self.host.counters();
         backoff.reset();
         let is_news = match &*state.borrow() {
             State::Up(before) => before.epoch != hello.epoch || before.round_trip != hello.round_trip,

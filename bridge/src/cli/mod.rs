@@ -1,6 +1,100 @@
-use clap::Parser;
-#[derive(Parser)]
-pub struct Cli {}
-pub fn run(_: Cli) -> anyhow::Result<()> {
-    Ok(())
+//! What a person types: arguments → one of these jobs.
+#![allow(clippy::print_stdout, reason = "stdout is where a command line's answer goes")]
+
+mod boards;
+mod demo;
+mod measure;
+mod run;
+mod sim;
+
+use crate::{
+    board::Session,
+    config::{self, BoardConfig},
+};
+use clap::{Args, Parser, Subcommand};
+use std::{path::PathBuf, time::Duration};
+
+/// How long a command waits for a board to come up: the hellos of a link that gives no answer, and a little.
+pub(crate) const UP_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Ask microcontrollers questions.
+#[derive(Debug, Parser)]
+#[command(name = "picolake", version, about, after_help = "Try it without hardware:  picolake demo")]
+pub struct Cli {
+    /// The file that names the boards [default: picolake.yaml, if it is there]
+    #[arg(long, global = true, value_name = "FILE")]
+    config: Option<PathBuf>,
+    #[command(subcommand)]
+    job: Job,
+}
+
+#[derive(Debug, Subcommand)]
+enum Job {
+    /// Run a simulated field of three boards, no hardware needed
+    #[command(after_help = "Example:  picolake demo")]
+    Demo,
+    /// Run one simulated board that a bridge can reach over TCP or a pseudo-terminal
+    #[command(after_help = "Examples:\n  picolake sim --tcp 127.0.0.1:7000\n  picolake sim --pty")]
+    Sim(sim::SimArgs),
+    /// List the boards: state, link, version, uptime, round-trip time
+    #[command(after_help = "Example:  picolake boards\n          picolake boards tcp:192.168.1.20:7000")]
+    Boards {
+        /// Boards by name or link [default: all of the configuration]
+        boards: Vec<String>,
+    },
+    /// Run one command on a board and print the answer
+    #[command(
+        after_help = "Examples:\n  picolake run pump \"get status\"\n  picolake run tcp:192.168.1.20:7000 \"get version where format = json\"\n  picolake run sim: help"
+    )]
+    Run(run::RunArgs),
+    /// Stream test rows from a board and report what its link can do
+    #[command(after_help = "Example:  picolake measure serial:/dev/ttyACM0?baud=921600 --rows 20000")]
+    Measure(measure::MeasureArgs),
+    /// Check the configuration
+    #[command(subcommand)]
+    Config(ConfigJob),
+}
+
+#[derive(Debug, Subcommand)]
+enum ConfigJob {
+    /// Read the file and say what is in it, or what is wrong with it
+    Check,
+}
+
+/// Which board.
+#[derive(Debug, Args)]
+pub(crate) struct BoardArg {
+    /// A name from the configuration, or a link: serial:DEVICE?baud=N, tcp:HOST:PORT, unix:PATH, sim:
+    board: String,
+}
+
+/// Runs what was asked for.
+pub fn run(cli: Cli) -> anyhow::Result<()> {
+    let config = config::load(cli.config.as_deref())?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let done = runtime.block_on(async {
+        match cli.job {
+            Job::Demo => demo::run().await,
+            Job::Sim(args) => sim::run(args).await,
+            Job::Boards { boards } => boards::run(&config, &boards).await,
+            Job::Run(args) => run::run(&config, args).await,
+            Job::Measure(args) => measure::run(&config, args).await,
+            Job::Config(ConfigJob::Check) => {
+                println!("{} boards, no faults", config.boards.len());
+                for BoardConfig { name, link } in &config.boards {
+                    println!("  {name}  {link}");
+                }
+                Ok(())
+            }
+        }
+    });
+    runtime.shutdown_background(); // a terminal that is being read must not keep the program
+    done
+}
+
+/// Begins a session and waits until the board answers.
+pub(crate) async fn session(board: &BoardConfig) -> anyhow::Result<Session> {
+    let session = Session::connect(board.link.clone(), rand::random());
+    session.wait_up(UP_TIMEOUT).await?;
+    Ok(session)
 }

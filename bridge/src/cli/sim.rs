@@ -1,0 +1,60 @@
+//! `picolake sim`: one simulated board for other programs to reach.
+
+use crate::link::sim::Simulation;
+use anyhow::Context as _;
+use clap::Args;
+use tokio::net::TcpListener;
+use tokio_serial::{SerialPort as _, SerialStream};
+
+#[derive(Debug, Args)]
+#[group(required = true, multiple = true)]
+pub(crate) struct SimArgs {
+    /// Listen here, such as 127.0.0.1:7000; port 0 lets the system choose
+    #[arg(long, value_name = "ADDR")]
+    tcp: Option<String>,
+    /// Be a serial port: prints the device to connect to
+    #[arg(long)]
+    pty: bool,
+}
+
+pub(crate) async fn run(args: SimArgs) -> anyhow::Result<()> {
+    let board = Simulation::named("sim")?;
+    let mut terminal = None; // the board's end must stay open, or the line hangs up
+    if args.pty {
+        let (ours, theirs) = SerialStream::pair().context("cannot open a pseudo-terminal")?;
+        let name = theirs.name().context("the pseudo-terminal has no name")?;
+        println!("simulated board on serial:{name}");
+        board.attach(Box::new(ours))?;
+        terminal = Some(theirs);
+    }
+    match args.tcp {
+        None => tokio::signal::ctrl_c().await?,
+        Some(address) => {
+            let listener = listen(&address).await?;
+            println!("simulated board on tcp:{}", listener.local_addr()?);
+            tokio::select! {
+                accepted = accept(&listener, &board) => accepted?,
+                stopped = tokio::signal::ctrl_c() => stopped?,
+            }
+        }
+    }
+    drop(terminal);
+    Ok(())
+}
+
+/// Listens, or says in one line why not.
+pub(crate) async fn listen(address: &str) -> anyhow::Result<TcpListener> {
+    TcpListener::bind(address).await.with_context(|| {
+        format!("cannot listen on {address}; choose a free port, or 0 to let the system choose")
+    })
+}
+
+/// Gives every connection to the board as a link of its own.
+pub(crate) async fn accept(listener: &TcpListener, board: &Simulation) -> anyhow::Result<()> {
+    loop {
+        let (stream, from) = listener.accept().await?;
+        stream.set_nodelay(true)?;
+        tracing::info!(%from, "a bridge connected");
+        board.attach(Box::new(stream))?;
+    }
+}

@@ -1,0 +1,137 @@
+//! What stands behind the device here: answers that are as slow, as long and as lossy as a test wants them.
+//!
+//! Only for the scheduling and the healing of the protocol; end-to-end tests run the firmware library.
+
+use shared::{
+    command::{self, Command},
+    device::{Answerer, Identity, Now, Step},
+    link_test,
+    message::{self, Cursor, Done, ErrorCode, Failure, LinkTest, Part, Request, RowsWriter, Started},
+    rowcode,
+};
+use std::collections::BTreeMap;
+
+/// A board that answers `get status` with one part, `help` with [`HELP_PARTS`], `get version` after some work,
+/// and link tests with rows.
+#[derive(Debug)]
+pub(crate) struct Board {
+    /// Random number of this boot.
+    pub(crate) epoch: u64,
+    /// How often each time was set.
+    pub(crate) executed: BTreeMap<i64, u32>,
+    /// Steps that `get version` takes before it has its answer.
+    pub(crate) work_steps: u32,
+    /// Rows in one batch at most.
+    pub(crate) batch_rows: u16,
+    /// Rows before this one are overwritten.
+    pub(crate) row_first: u64,
+}
+
+/// Parts of the answer to `help`.
+pub(crate) const HELP_PARTS: u32 = 4;
+
+/// What is kept of a request between its steps.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Work {
+    /// `parts` texts, after `work_left` steps.
+    Texts { parts: u32, sent: u32, work_left: u32 },
+    /// Test rows.
+    Rows { test: LinkTest, started: bool, lost: u64, begin: u64, next: u64 },
+}
+
+impl Board {
+    /// A board that has just started.
+    pub(crate) fn new(epoch: u64) -> Self {
+        Self { epoch, executed: BTreeMap::new(), work_steps: 3, batch_rows: 8, row_first: 0 }
+    }
+
+    fn rows_from(&self, test: LinkTest, cursor: Option<Cursor>) -> Result<Work, Failure> {
+        let end = u64::from(test.rows);
+        let cursor = cursor.unwrap_or(Cursor { next: 0, end });
+        if cursor.end != end || cursor.next > end {
+            return Err(Failure::new(ErrorCode::Cursor, 0, format_args!("this stream ends at row {end}")));
+        }
+        let begin = cursor.next.max(self.row_first.min(end));
+        Ok(Work::Rows { test, started: false, lost: begin - cursor.next, begin, next: begin })
+    }
+}
+
+impl Answerer for Board {
+    type Work = Work;
+
+    fn identity(&self) -> Identity<'_> {
+        let Self { epoch, .. } = *self;
+        Identity { board_id: &[7], epoch, boot_count: 1, catalog_hash: 0, build: "sim", features: 0 }
+    }
+
+    fn offer_epoch(&mut self, epoch: u64) {
+        if self.epoch == 0 {
+            self.epoch = epoch;
+        }
+    }
+
+    fn open(&mut self, request: Request<'_>, cursor: Option<Cursor>, _: Now<'_>) -> Result<Work, Failure> {
+        let texts = |parts, work_left| Ok(Work::Texts { parts, sent: 0, work_left });
+        match request {
+            Request::LinkTest(test) => self.rows_from(test, cursor),
+            Request::SetTime(utc_us) => {
+                *self.executed.entry(utc_us).or_default() += 1;
+                texts(0, 0)
+            }
+            Request::Command(text) => match command::parse(text)? {
+                Command::GetStatus(_) => texts(1, 0),
+                Command::GetVersion(_) => texts(1, self.work_steps),
+                Command::Help(_) => texts(HELP_PARTS, 0),
+                Command::SetTime(utc_us) => {
+                    *self.executed.entry(utc_us).or_default() += 1;
+                    texts(1, 0)
+                }
+            },
+        }
+    }
+
+    fn rewind(&mut self, work: &mut Work, cursor: Option<Cursor>) -> Result<(), Failure> {
+        match work {
+            Work::Texts { sent, .. } => *sent = 0,
+            Work::Rows { test, .. } => *work = self.rows_from(*test, cursor)?,
+        }
+        Ok(())
+    }
+
+    fn step(&mut self, work: &mut Work, body: &mut [u8], _: Now<'_>) -> Step {
+        match work {
+            Work::Texts { work_left: left @ 1.., .. } => {
+                *left -= 1;
+                Step::Working
+            }
+            Work::Texts { parts, sent, .. } if *sent < *parts => {
+                *sent += 1;
+                let text = format!("part {sent} of {parts}");
+                Step::Part(message::write(&Part::Text(&text), body).unwrap())
+            }
+            Work::Texts { .. } => Step::Done(Done { rows: 0 }),
+            Work::Rows { test, started: started @ false, lost, begin, .. } => {
+                *started = true;
+                let columns = link_test::COLUMNS.into_iter().collect();
+                let cursor = Cursor { next: *begin, end: u64::from(test.rows) };
+                let part = Part::Started(Started { columns, cursor, lost: *lost });
+                Step::Part(message::write(&part, body).unwrap())
+            }
+            Work::Rows { test, begin, next, .. } => {
+                let end = u64::from(test.rows);
+                if *next == end {
+                    return Step::Done(Done { rows: end - *begin });
+                }
+                let mut rows = RowsWriter::new(body);
+                while *next < end && rows.count() < self.batch_rows {
+                    let cells = link_test::row(test.seed, *next);
+                    if rows.push(|out| rowcode::write_row(&link_test::COLUMNS, &cells, out)).is_err() {
+                        break;
+                    }
+                    *next += 1;
+                }
+                Step::Rows(rows.finish(*next).unwrap())
+            }
+        }
+    }
+}

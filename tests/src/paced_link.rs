@@ -1,0 +1,56 @@
+//! A serial line: bytes at the line's rate, ten bit times each, in both directions.
+
+use std::time::Duration;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, ReadHalf, WriteHalf},
+    task::JoinHandle,
+    time::{Instant, sleep_until},
+};
+
+/// Bytes the line takes at once: a UART's FIFO and DMA block, not a whole frame.
+const CHUNK_BYTES: usize = 64;
+/// Start bit, eight bits, stop bit.
+const BITS_PER_BYTE: u64 = 10;
+
+/// Two ends joined by a line of `baud` bits a second. Runs on tokio's clock, so virtual time works.
+#[derive(Debug)]
+pub struct PacedLine {
+    /// The board's end.
+    pub board: DuplexStream,
+    /// The bridge's end.
+    pub bridge: DuplexStream,
+    carriers: [JoinHandle<()>; 2],
+}
+
+impl PacedLine {
+    /// Lays the line.
+    pub fn new(baud: u64) -> Self {
+        let (board, board_far) = tokio::io::duplex(CHUNK_BYTES);
+        let (bridge, bridge_far) = tokio::io::duplex(CHUNK_BYTES);
+        let (board_rx, board_tx) = tokio::io::split(board_far);
+        let (bridge_rx, bridge_tx) = tokio::io::split(bridge_far);
+        let carriers =
+            [tokio::spawn(carry(board_rx, bridge_tx, baud)), tokio::spawn(carry(bridge_rx, board_tx, baud))];
+        Self { board, bridge, carriers }
+    }
+}
+
+impl Drop for PacedLine {
+    fn drop(&mut self) {
+        self.carriers.iter().for_each(JoinHandle::abort);
+    }
+}
+
+/// Carries bytes one way; a byte arrives when its last bit has.
+async fn carry(mut from: ReadHalf<DuplexStream>, mut to: WriteHalf<DuplexStream>, baud: u64) {
+    let mut chunk = [0; CHUNK_BYTES];
+    let mut free_at = Instant::now();
+    while let Ok(len @ 1..) = from.read(&mut chunk).await {
+        let line_time = Duration::from_nanos(len as u64 * BITS_PER_BYTE * 1_000_000_000 / baud);
+        free_at = free_at.max(Instant::now()) + line_time;
+        sleep_until(free_at).await;
+        if to.write_all(&chunk[..len]).await.is_err() {
+            return;
+        }
+    }
+}
