@@ -173,8 +173,12 @@ impl<'a> Words<'a> {
         if self.peek().1.is_empty() {
             return Ok(None);
         }
-        let firsts: heapless::Vec<&'static str, { TOPICS.len() }> =
-            TOPICS.iter().map(|topic| topic.words[0]).collect();
+        let mut firsts: heapless::Vec<&'static str, { TOPICS.len() }> = heapless::Vec::new();
+        for word in TOPICS.iter().map(|topic| topic.words[0]) {
+            if !firsts.contains(&word) {
+                let _ = firsts.push(word); // there is room for every topic's
+            }
+        }
         let first = self.keyword(&firsts)?;
         let seconds: heapless::Vec<&'static str, { TOPICS.len() }> = TOPICS
             .iter()

@@ -5,18 +5,13 @@
 //! (a link keeps its order, so what was sent before the pong and is not here is lost). Then the request is resumed
 //! in a new generation from its cursor, or its answer is recalled if it must not be run twice.
 
+mod requests;
+
 use crate::{
-    frame::{DELIMITER, Fed, FrameBuffer, FrameDecoder, Header, WireBuffer},
-    limits::{
-        BODY_BYTES_MAX, CREDIT_BATCHES_MAX, HELLO_ATTEMPTS_MAX, HELLO_RETRY_US, KEEPALIVE_US,
-        PING_ATTEMPTS_MAX, PROBE_US_MAX, PROBE_US_MIN, REQUEST_BYTES_MAX, REQUESTS_MAX, RESUMES_MAX,
-    },
-    message::{
-        self, BoardHello, BridgeHello, Class, Cursor, End, ErrorCode, Open, OpenRequests, Part, ProgressList,
-        Request, Started, WireError, kind,
-    },
-    version,
+    frame::{DELIMITER, Fed, FrameBuffer, FrameDecoder, WireBuffer},
+    message::{BoardHello, Class, Part, Request, WireError, kind},
 };
+use requests::Requests;
 
 /// What happened.
 #[derive(Debug)]
@@ -108,128 +103,13 @@ pub struct Host {
     requests: Requests,
 }
 
-/// All but the buffers, so that a frame can be looked at while the requests change.
-#[derive(Debug)]
-struct Requests {
-    link: Link,
-    slots: [Option<Slot>; REQUESTS_MAX],
-    request_last: u16,
-    /// Requests to tell the board to close.
-    closing: heapless::Deque<u16, REQUESTS_MAX>,
-    /// Gives nonces and epochs; its start is random.
-    seed: u64,
-    /// The epoch of the board as it was last seen, 0 for none.
-    epoch: u64,
-    rtt: RoundTrip,
-    /// Counts frames sent, to tell what was sent before what.
-    order: u64,
-    counters: HostCounters,
-}
-
-#[derive(Debug)]
-enum Link {
-    Down,
-    Greeting { nonce: u32, epoch_offer: u64, attempts: u32, next_us: u64, bytes_before: u64 },
-    Up { nonce: u32, requests_max: usize, heard_us: u64, ping: Ping },
-}
-
-#[derive(Debug)]
-enum Ping {
-    None,
-    /// To be sent as soon as the link takes it.
-    Due {
-        attempts: u32,
-    },
-    Sent {
-        nonce: u32,
-        at_us: u64,
-        order: u64,
-        attempts: u32,
-    },
-}
-
-#[derive(Debug)]
-struct Slot {
-    request: u16,
-    generation: u8,
-    class: Class,
-    repeatable: bool,
-    body: heapless::Vec<u8, REQUEST_BYTES_MAX>,
-    send: Send,
-    /// Whether any frame of it was ever sent.
-    was_sent: bool,
-    /// The order of the frame that opened this generation.
-    opened_order: u64,
-    /// The sequence of the next frame.
-    expected: u32,
-    /// The credit the board was given last.
-    credit: u32,
-    /// Parts the caller has not said it is done with.
-    buffered: u32,
-    /// When something was last heard of it.
-    heard_us: u64,
-    /// Resumes since the last good frame.
-    resumes: u32,
-    cursor: Option<Cursor>,
-    started: Option<StartedMark>,
-    rows_generation: u64,
-    rows_lost: u64,
-    /// Whether any part of the answer reached the caller.
-    delivered: bool,
-}
-
-/// What is to be sent for a slot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Send {
-    Nothing,
-    Open,
-    Recall,
-    Credit,
-}
-
-/// What is remembered of a stream's columns, to see that a resumed stream has the same.
-#[derive(Debug, PartialEq, Eq)]
-struct StartedMark {
-    columns: u32,
-}
-
-/// Smoothed round-trip time, as TCP does it.
-#[derive(Debug, Default)]
-struct RoundTrip {
-    last_us: Option<u64>,
-    smoothed_us: u64,
-}
-
-impl RoundTrip {
-    fn sample(&mut self, us: u64) {
-        self.smoothed_us = if self.last_us.is_none() { us } else { (self.smoothed_us * 7 + us) / 8 };
-        self.last_us = Some(us);
-    }
-
-    /// How long quiet is no sign of loss; doubled for each attempt without an answer.
-    fn probe_us(&self, attempts: u32) -> u64 {
-        let once = (self.smoothed_us * 2).max(PROBE_US_MIN);
-        once.saturating_mul(1 << attempts.min(8)).min(PROBE_US_MAX)
-    }
-}
-
 impl Host {
     /// A host without a link. `seed` is random: sessions and epochs are drawn from it.
     pub fn new(seed: u64) -> Self {
         Self {
             decoder: FrameDecoder::default(),
             frame: FrameBuffer::default(),
-            requests: Requests {
-                link: Link::Down,
-                slots: [const { None }; REQUESTS_MAX],
-                request_last: 0,
-                closing: heapless::Deque::new(),
-                seed,
-                epoch: 0,
-                rtt: RoundTrip::default(),
-                order: 0,
-                counters: HostCounters::default(),
-            },
+            requests: Requests::new(seed),
         }
     }
 
@@ -241,8 +121,7 @@ impl Host {
 
     /// The link is gone. What can be asked again waits for the next; what cannot ends here.
     pub fn disconnect(&mut self, mut events: impl FnMut(Event<'_>)) {
-        self.requests.lose_session(&mut events);
-        self.requests.link = Link::Down;
+        self.requests.disconnect(&mut events);
     }
 
     /// Asks something; it is sent when the link is up. Returns the request's number.
@@ -252,13 +131,7 @@ impl Host {
 
     /// The caller has done with `parts` of the parts and batches it was given.
     pub fn consumed(&mut self, request: u16, parts: u32) {
-        if let Some(slot) = self.requests.slot(request) {
-            slot.buffered = slot.buffered.saturating_sub(parts);
-            let grown = slot.window().saturating_sub(slot.credit);
-            if slot.send == Send::Nothing && slot.was_sent && grown >= CREDIT_BATCHES_MAX / 2 {
-                slot.send = Send::Credit;
-            }
-        }
+        self.requests.consumed(request, parts);
     }
 
     /// The caller does not want the rest. No event follows.
@@ -268,7 +141,7 @@ impl Host {
 
     /// Takes bytes from the link, as many as there are.
     pub fn feed(&mut self, now_us: u64, mut bytes: &[u8], mut events: impl FnMut(Event<'_>)) {
-        self.requests.counters.bytes_in += bytes.len() as u64;
+        self.requests.count_in(bytes.len());
         loop {
             match self.decoder.feed(&mut bytes) {
                 Fed::More => return,
@@ -287,8 +160,7 @@ impl Host {
             out[0] = DELIMITER;
             sent += 1;
         }
-        self.requests.order += 1;
-        self.requests.counters.bytes_out += sent as u64;
+        self.requests.sent(sent);
         Some(sent)
     }
 
@@ -304,7 +176,7 @@ impl Host {
 
     /// How long the last ping took, if one was answered.
     pub fn round_trip_us(&self) -> Option<u64> {
-        self.requests.rtt.last_us
+        self.requests.round_trip_us()
     }
 
     /// Asks for a fresh [`round_trip_us`](Self::round_trip_us).
@@ -314,479 +186,6 @@ impl Host {
 
     /// What the link has seen.
     pub fn counters(&self) -> &HostCounters {
-        &self.requests.counters
-    }
-}
-
-impl Slot {
-    /// The credit that keeps what the caller buffers within its bound.
-    fn window(&self) -> u32 {
-        self.expected + CREDIT_BATCHES_MAX.saturating_sub(self.buffered)
-    }
-
-    /// Forgets this generation and begins the next.
-    fn resume(&mut self) {
-        if self.was_sent {
-            self.generation = self.generation.wrapping_add(1);
-        }
-        self.send = if self.repeatable || !self.was_sent { Send::Open } else { Send::Recall };
-        self.expected = 0;
-        self.rows_generation = 0;
-        self.credit = 0;
-    }
-}
-
-impl Requests {
-    fn draw(&mut self) -> u64 {
-        self.seed = self.seed.wrapping_add(1);
-        crate::link_test::mix(self.seed)
-    }
-
-    fn greet(&mut self, now_us: u64) {
-        let nonce = (self.draw() as u32).max(1);
-        let epoch_offer = self.draw().max(1);
-        self.closing.clear();
-        self.link = Link::Greeting {
-            nonce,
-            epoch_offer,
-            attempts: 0,
-            next_us: now_us,
-            bytes_before: self.counters.bytes_in,
-        };
-    }
-
-    /// What was asked in this session is not known to the board any more.
-    fn lose_session(&mut self, events: &mut impl FnMut(Event<'_>)) {
-        for entry in &mut self.slots {
-            let Some(slot) = entry else { continue };
-            if slot.was_sent && !slot.repeatable {
-                events(Event::Ended(slot.request, Ending::OutcomeUnknown));
-                *entry = None;
-            } else {
-                slot.resume();
-            }
-        }
-    }
-
-    fn open(&mut self, request: &Request<'_>, class: Class) -> Result<u16, OpenError> {
-        let number = match self.request_last.wrapping_add(1) {
-            0 => 1, // 0 is "no request"
-            number => number,
-        };
-        let free = self.slots.iter_mut().find(|slot| slot.is_none()).ok_or(OpenError::Full)?;
-        let mut body = heapless::Vec::new();
-        body.resize_default(REQUEST_BYTES_MAX).map_err(|_| OpenError::TooLong)?;
-        let len = message::write(request, &mut body).map_err(|_| OpenError::TooLong)?;
-        body.truncate(len);
-        self.request_last = number;
-        *free = Some(Slot {
-            request: number,
-            generation: 0,
-            class,
-            repeatable: request.is_repeatable(),
-            body,
-            send: Send::Open,
-            was_sent: false,
-            opened_order: 0,
-            expected: 0,
-            credit: 0,
-            buffered: 0,
-            heard_us: 0,
-            resumes: 0,
-            cursor: None,
-            started: None,
-            rows_generation: 0,
-            rows_lost: 0,
-            delivered: false,
-        });
-        Ok(number)
-    }
-
-    fn close(&mut self, request: u16) {
-        if let Some(entry) = self.entry(request)
-            && let Some(slot) = entry.take()
-            && slot.was_sent
-        {
-            self.tell_closed(request);
-        }
-    }
-
-    /// The list of open requests in the next ping makes up for a close that has no room here or gets lost.
-    fn tell_closed(&mut self, request: u16) {
-        if !self.closing.iter().any(|closing| *closing == request) && self.closing.push_back(request).is_err()
-        {
-            self.ping_soon();
-        }
-    }
-
-    fn entry(&mut self, request: u16) -> Option<&mut Option<Slot>> {
-        self.slots.iter_mut().find(|slot| slot.as_ref().is_some_and(|slot| slot.request == request))
-    }
-
-    fn slot(&mut self, request: u16) -> Option<&mut Slot> {
-        self.slots.iter_mut().flatten().find(|slot| slot.request == request)
-    }
-
-    fn ping_soon(&mut self) {
-        if let Link::Up { ping, .. } = &mut self.link
-            && matches!(ping, Ping::None)
-        {
-            *ping = Ping::Due { attempts: 0 };
-        }
-    }
-
-    /// A frame was lost; whose, a pong will tell.
-    fn damaged(&mut self) {
-        self.counters.frames_damaged += 1;
-        if self.slots.iter().flatten().any(|slot| slot.was_sent) {
-            self.ping_soon();
-        }
-    }
-
-    fn receive(&mut self, now_us: u64, header: Header, body: &[u8], events: &mut impl FnMut(Event<'_>)) {
-        self.counters.frames_in += 1;
-        if header.kind == kind::BOARD_HELLO {
-            if let Some(hello) = message::read(body) {
-                self.greeted(now_us, &hello, events);
-            }
-            return;
-        }
-        let Link::Up { heard_us, .. } = &mut self.link else {
-            self.counters.frames_stale += 1; // of a session before this one
-            return;
-        };
-        *heard_us = now_us;
-        match header.kind {
-            kind::PONG => self.pong(now_us, header.sequence, body, events),
-            kind::PART | kind::ROWS | kind::END => self.answer(now_us, header, body, events),
-            kind::UNKNOWN => {
-                self.end(header.request, Ending::Protocol("the board does not know a kind of frame"), events)
-            }
-            _ => self.counters.frames_stale += 1, // newer than this bridge; nothing asked for it
-        }
-    }
-
-    fn greeted(&mut self, now_us: u64, hello: &BoardHello<'_>, events: &mut impl FnMut(Event<'_>)) {
-        match &mut self.link {
-            Link::Down => {}
-            Link::Up { nonce, .. } => {
-                if hello.nonce == 0 {
-                    // The board has restarted, or gave the session up.
-                    debug_assert_ne!(*nonce, 0);
-                    self.lose_session(events);
-                    self.greet(now_us);
-                }
-            }
-            Link::Greeting { nonce, next_us, .. } => {
-                if hello.version_max < version::MIN || hello.version_min > version::CURRENT {
-                    let (board_min, board_max) = (hello.version_min, hello.version_max);
-                    events(Event::Down(Down::Version { board_min, board_max }));
-                    self.link = Link::Down;
-                } else if hello.nonce == *nonce {
-                    let nonce = *nonce;
-                    self.begin_session(now_us, nonce, hello, events);
-                } else if hello.nonce == 0 {
-                    *next_us = now_us; // it is there and listens now
-                }
-            }
-        }
-    }
-
-    fn begin_session(
-        &mut self,
-        now_us: u64,
-        nonce: u32,
-        hello: &BoardHello<'_>,
-        events: &mut impl FnMut(Event<'_>),
-    ) {
-        let restarted = self.epoch != 0 && self.epoch != hello.epoch;
-        self.epoch = hello.epoch;
-        let requests_max = usize::from(hello.requests_max).clamp(1, REQUESTS_MAX);
-        self.link = Link::Up { nonce, requests_max, heard_us: now_us, ping: Ping::Due { attempts: 0 } };
-        for entry in &mut self.slots {
-            let Some(slot) = entry else { continue };
-            slot.heard_us = now_us;
-            slot.resumes = 0;
-            if restarted && slot.delivered {
-                events(Event::Ended(slot.request, Ending::BoardRestarted));
-                *entry = None;
-            } else if restarted {
-                slot.cursor = None;
-            }
-        }
-        events(Event::Up(hello));
-    }
-
-    fn pong(&mut self, now_us: u64, nonce: u32, body: &[u8], events: &mut impl FnMut(Event<'_>)) {
-        let Link::Up { ping, .. } = &mut self.link else { return };
-        let Ping::Sent { nonce: asked, at_us, order, .. } = *ping else { return };
-        let Some(progress) = message::read::<ProgressList>(body).filter(|_| nonce == asked) else { return };
-        *ping = Ping::None;
-        self.rtt.sample(now_us.saturating_sub(at_us));
-        for index in 0..REQUESTS_MAX {
-            let Some(slot) = &mut self.slots[index] else { continue };
-            if !slot.was_sent
-                || slot.send == Send::Open
-                || slot.send == Send::Recall
-                || slot.opened_order >= order
-            {
-                continue; // the board did not know of this generation yet
-            }
-            slot.heard_us = now_us;
-            let here = progress.iter().find(|p| p.request == slot.request && p.generation == slot.generation);
-            match here {
-                Some(p) if p.sequence == slot.expected => slot.send = Send::Credit, // working, or a credit was lost
-                _ => self.resume(index, events),
-            }
-        }
-    }
-
-    fn resume(&mut self, index: usize, events: &mut impl FnMut(Event<'_>)) {
-        let Some(slot) = &mut self.slots[index] else { return };
-        slot.resumes += 1;
-        self.counters.resumes += 1;
-        if slot.resumes > RESUMES_MAX {
-            let (request, repeatable) = (slot.request, slot.repeatable);
-            let ending = if repeatable { Ending::LinkDamaged } else { Ending::OutcomeUnknown };
-            return self.end(request, ending, events);
-        }
-        slot.resume();
-    }
-
-    /// A frame of the answer to a request.
-    fn answer(&mut self, now_us: u64, header: Header, body: &[u8], events: &mut impl FnMut(Event<'_>)) {
-        let Some(index) =
-            self.slots.iter().position(|slot| slot.as_ref().is_some_and(|s| s.request == header.request))
-        else {
-            self.counters.frames_stale += 1;
-            return self.tell_closed(header.request); // the close was lost
-        };
-        let Some(slot) = &mut self.slots[index] else { return };
-        let is_current = slot.generation == header.generation
-            && slot.was_sent
-            && slot.send != Send::Open
-            && slot.send != Send::Recall;
-        if !is_current || header.sequence < slot.expected {
-            self.counters.frames_stale += 1;
-            return;
-        }
-        if header.sequence > slot.expected {
-            return self.resume(index, events); // the frames between were lost
-        }
-        slot.expected += 1;
-        slot.heard_us = now_us;
-        slot.resumes = 0;
-        match header.kind {
-            kind::ROWS => self.rows(index, body, events),
-            kind::PART => self.part(index, body, events),
-            _ => self.answer_end(index, body, events),
-        }
-    }
-
-    fn rows(&mut self, index: usize, body: &[u8], events: &mut impl FnMut(Event<'_>)) {
-        let Some(slot) = &mut self.slots[index] else { return };
-        let request = slot.request;
-        let (Some((head, bytes)), Some(cursor)) = (message::read_rows(body), &mut slot.cursor) else {
-            return self.end(request, Ending::Protocol("a batch came that cannot be read"), events);
-        };
-        if head.next < cursor.next || head.next > cursor.end {
-            return self.end(request, Ending::Protocol("a batch came from outside its stream"), events);
-        }
-        cursor.next = head.next;
-        slot.rows_generation += u64::from(head.count);
-        slot.delivered = true;
-        slot.buffered += 1;
-        events(Event::Rows(request, head.count, bytes));
-    }
-
-    fn part(&mut self, index: usize, body: &[u8], events: &mut impl FnMut(Event<'_>)) {
-        let Some(slot) = &mut self.slots[index] else { return };
-        let request = slot.request;
-        let Some(part) = message::read::<Part>(body) else {
-            return self.end(request, Ending::Protocol("a part came that cannot be read"), events);
-        };
-        if let Part::Started(started) = &part {
-            let mark = StartedMark::of(started);
-            slot.rows_lost += started.lost;
-            match (&slot.started, &mut slot.cursor) {
-                (None, _) => {
-                    slot.cursor = Some(started.cursor);
-                    slot.started = Some(mark);
-                }
-                (Some(before), Some(cursor)) if *before == mark && cursor.end == started.cursor.end => return,
-                (Some(before), None) if *before == mark => {
-                    // The board restarted before it had sent a row.
-                    slot.cursor = Some(started.cursor);
-                    return;
-                }
-                _ => {
-                    return self.end(request, Ending::Protocol("a resumed stream has other columns"), events);
-                }
-            }
-        }
-        slot.delivered |= !matches!(part, Part::Started(_));
-        slot.buffered += 1;
-        events(Event::Part(request, &part));
-    }
-
-    fn answer_end(&mut self, index: usize, body: &[u8], events: &mut impl FnMut(Event<'_>)) {
-        let Some(slot) = &mut self.slots[index] else { return };
-        let request = slot.request;
-        let ending = match message::read::<End>(body) {
-            None => Ending::Protocol("an end came that cannot be read"),
-            Some(Ok(done)) if done.rows != slot.rows_generation => {
-                Ending::Protocol("the board counts other rows than arrived")
-            }
-            Some(Ok(_)) => Ending::Done { rows_lost: slot.rows_lost },
-            Some(Err(WireError { code: ErrorCode::Busy, .. })) => {
-                // A close was lost. The ping tells the board what is really open; then there is room.
-                slot.resume();
-                slot.send = Send::Open;
-                return self.ping_soon();
-            }
-            Some(Err(WireError { code: ErrorCode::NotExecuted, .. })) => Ending::NotExecuted,
-            Some(Err(error)) => Ending::Failed(error),
-        };
-        self.end(request, ending, events);
-    }
-
-    fn end(&mut self, request: u16, ending: Ending<'_>, events: &mut impl FnMut(Event<'_>)) {
-        if self.slot(request).is_some() {
-            self.close(request);
-            events(Event::Ended(request, ending));
-        }
-    }
-
-    /// The header and the length of the body of the next frame.
-    fn next_frame(&mut self, now_us: u64, body: &mut [u8]) -> Option<(Header, usize)> {
-        let control = |kind, request, generation, sequence| Header { kind, generation, request, sequence };
-        match &mut self.link {
-            Link::Down => return None,
-            Link::Greeting { nonce, epoch_offer, attempts, next_us, .. } => {
-                if now_us < *next_us || *attempts >= HELLO_ATTEMPTS_MAX {
-                    return None;
-                }
-                *attempts += 1;
-                *next_us = now_us + HELLO_RETRY_US;
-                let hello = BridgeHello {
-                    version_min: version::MIN,
-                    version_max: version::CURRENT,
-                    nonce: *nonce,
-                    features: message::feature::LINK_TEST,
-                    body_bytes_max: BODY_BYTES_MAX as u16,
-                    epoch_offer: *epoch_offer,
-                };
-                return Some((control(kind::BRIDGE_HELLO, 0, 0, 0), message::write(&hello, body).ok()?));
-            }
-            Link::Up { .. } => {}
-        }
-        if let Some(request) = self.closing.pop_front() {
-            return Some((control(kind::CLOSE, request, 0, 0), 0));
-        }
-        if let Some(frame) = self.next_ping(now_us, body) {
-            return Some(frame);
-        }
-        self.next_request(now_us, body)
-    }
-
-    fn next_ping(&mut self, now_us: u64, body: &mut [u8]) -> Option<(Header, usize)> {
-        let Link::Up { ping: Ping::Due { attempts }, .. } = self.link else { return None };
-        let (nonce, order) = (self.draw() as u32, self.order);
-        let open: OpenRequests =
-            self.slots.iter().flatten().filter(|s| s.was_sent).map(|s| s.request).collect();
-        if let Link::Up { ping, .. } = &mut self.link {
-            *ping = Ping::Sent { nonce, at_us: now_us, order, attempts: attempts + 1 };
-        }
-        let header = Header { kind: kind::PING, generation: 0, request: 0, sequence: nonce };
-        Some((header, message::write(&open, body).ok()?))
-    }
-
-    /// The oldest request that has something to send; a first OPEN must not overtake an older one.
-    fn next_request(&mut self, now_us: u64, body: &mut [u8]) -> Option<(Header, usize)> {
-        let Link::Up { requests_max, .. } = self.link else { return None };
-        let on_board = self.slots.iter().flatten().filter(|s| s.was_sent).count();
-        let last = self.request_last;
-        let slot = self
-            .slots
-            .iter_mut()
-            .flatten()
-            .filter(|s| s.send != Send::Nothing && (s.was_sent || on_board < requests_max))
-            .max_by_key(|s| last.wrapping_sub(s.request))?;
-        let send = core::mem::replace(&mut slot.send, Send::Nothing);
-        slot.credit = slot.window();
-        let (kind, len) = match send {
-            Send::Nothing => return None,
-            Send::Credit => (kind::CREDIT, 0),
-            Send::Recall => (kind::RECALL, 0),
-            Send::Open => {
-                let request = message::read::<Request>(&slot.body)?;
-                let open = Open { class: slot.class, cursor: slot.cursor, request };
-                (kind::OPEN, message::write(&open, body).ok()?)
-            }
-        };
-        if kind != kind::CREDIT {
-            slot.was_sent = true;
-            slot.opened_order = self.order;
-            slot.heard_us = now_us;
-        }
-        let header =
-            Header { kind, generation: slot.generation, request: slot.request, sequence: slot.credit };
-        Some((header, len))
-    }
-
-    fn deadline_us(&self) -> Option<u64> {
-        match &self.link {
-            Link::Down => None,
-            Link::Greeting { next_us, .. } => Some(*next_us),
-            Link::Up { ping: Ping::Due { .. }, .. } => None, // `transmit` is what it waits for
-            Link::Up { ping: Ping::Sent { at_us, attempts, .. }, .. } => {
-                Some(at_us + self.rtt.probe_us(attempts - 1))
-            }
-            Link::Up { ping: Ping::None, heard_us, .. } => {
-                let probe_us = self.rtt.probe_us(0);
-                let waiting = self.slots.iter().flatten().filter(|s| s.was_sent && s.expected < s.credit);
-                let earliest = waiting.map(|slot| slot.heard_us + probe_us).min();
-                Some(earliest.unwrap_or(u64::MAX).min(heard_us + KEEPALIVE_US))
-            }
-        }
-    }
-
-    fn tick(&mut self, now_us: u64, events: &mut impl FnMut(Event<'_>)) {
-        if self.deadline_us().is_none_or(|deadline_us| now_us < deadline_us) {
-            return;
-        }
-        match &mut self.link {
-            Link::Down => {}
-            Link::Greeting { attempts, bytes_before, .. } => {
-                if *attempts >= HELLO_ATTEMPTS_MAX {
-                    let bytes_in = self.counters.bytes_in - *bytes_before;
-                    self.link = Link::Down;
-                    events(Event::Down(Down::NoHello { bytes_in }));
-                }
-            }
-            Link::Up { ping, .. } => {
-                let attempts = if let Ping::Sent { attempts, .. } = ping { *attempts } else { 0 };
-                *ping = Ping::Due { attempts };
-                if attempts >= PING_ATTEMPTS_MAX {
-                    self.lose_session(events);
-                    self.link = Link::Down;
-                    events(Event::Down(Down::Silent));
-                }
-            }
-        }
-    }
-}
-
-impl StartedMark {
-    fn of(started: &Started<'_>) -> Self {
-        // FNV-1a over what makes columns the same.
-        let mut hash = 0x811C_9DC5_u32;
-        let mut mix = |byte: u8| hash = (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
-        for column in &started.columns {
-            column.name.bytes().for_each(&mut mix);
-            mix(0);
-            mix(column.kind as u8);
-        }
-        Self { columns: hash }
+        self.requests.counters()
     }
 }

@@ -168,6 +168,7 @@ pub struct LinkTest {
 }
 
 /// A piece of an answer that is not rows.
+#[expect(clippy::large_enum_variant, reason = "there is no heap to put the columns on")]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Part<'a> {
     /// A stream of rows begins, or goes on in a new generation.

@@ -3,7 +3,6 @@
 use std::time::Duration;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, ReadHalf, WriteHalf},
-    task::JoinHandle,
     time::{Instant, sleep_until},
 };
 
@@ -13,32 +12,15 @@ const CHUNK_BYTES: usize = 64;
 const BITS_PER_BYTE: u64 = 10;
 
 /// Two ends joined by a line of `baud` bits a second. Runs on tokio's clock, so virtual time works.
-#[derive(Debug)]
-pub struct PacedLine {
-    /// The board's end.
-    pub board: DuplexStream,
-    /// The bridge's end.
-    pub bridge: DuplexStream,
-    carriers: [JoinHandle<()>; 2],
-}
-
-impl PacedLine {
-    /// Lays the line.
-    pub fn new(baud: u64) -> Self {
-        let (board, board_far) = tokio::io::duplex(CHUNK_BYTES);
-        let (bridge, bridge_far) = tokio::io::duplex(CHUNK_BYTES);
-        let (board_rx, board_tx) = tokio::io::split(board_far);
-        let (bridge_rx, bridge_tx) = tokio::io::split(bridge_far);
-        let carriers =
-            [tokio::spawn(carry(board_rx, bridge_tx, baud)), tokio::spawn(carry(bridge_rx, board_tx, baud))];
-        Self { board, bridge, carriers }
-    }
-}
-
-impl Drop for PacedLine {
-    fn drop(&mut self) {
-        self.carriers.iter().for_each(JoinHandle::abort);
-    }
+/// It lasts as long as its ends do. Returns the board's end and the bridge's.
+pub fn paced_line(baud: u64) -> (DuplexStream, DuplexStream) {
+    let (board, board_far) = tokio::io::duplex(CHUNK_BYTES);
+    let (bridge, bridge_far) = tokio::io::duplex(CHUNK_BYTES);
+    let (board_rx, board_tx) = tokio::io::split(board_far);
+    let (bridge_rx, bridge_tx) = tokio::io::split(bridge_far);
+    tokio::spawn(carry(board_rx, bridge_tx, baud));
+    tokio::spawn(carry(bridge_rx, board_tx, baud));
+    (board, bridge)
 }
 
 /// Carries bytes one way; a byte arrives when its last bit has.

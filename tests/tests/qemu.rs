@@ -139,7 +139,7 @@ async fn a_reset_in_mid_stream_is_seen_by_its_new_epoch_and_reconnected() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")] // sessions that were dropped must close their links while the test waits
 async fn a_bridge_killed_in_mid_stream_leaves_the_board_ready_for_the_next() {
     let Some(image) = image("bridge killed") else { return };
     let board = Qemu::boot(&image).unwrap();

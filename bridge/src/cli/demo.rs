@@ -47,7 +47,7 @@ async fn show(boards: &[(&str, String, Session)], count: usize) {
     println!("\n{}", table(&look(boards).await));
     loop {
         tokio::time::sleep(REFRESH).await;
-        print!("\x1b[{}A\x1b[J{}\n", count + 2, table(&look(boards).await));
+        println!("\x1b[{}A\x1b[J{}", count + 2, table(&look(boards).await));
     }
 }
 
