@@ -302,8 +302,7 @@ impl<W> Requests<W> {
 
     fn open<A: Answerer<Work = W>>(&mut self, uptime_us: u64, answerer: &mut A, header: Header, body: &[u8]) {
         let known = self.slot(header.request).is_some();
-        let is_newer = self.note_request(header.request);
-        if header.generation == 0 && (known || !is_newer) {
+        if header.generation == 0 && (!self.note_request(header.request) || known) {
             return; // a copy
         }
         let Some(open) = message::read::<Open>(body) else {

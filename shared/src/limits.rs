@@ -33,11 +33,15 @@ pub const COLUMNS_MAX: usize = 32;
 pub const REQUESTS_MAX: usize = 8;
 /// Batches that may be under way to the bridge for one request: what the bridge buffers at most.
 pub const CREDIT_BATCHES_MAX: u32 = 16;
+/// Frames of one generation of a request; then it is resumed in the next, so that no count overflows.
+pub const GENERATION_FRAMES_MAX: u32 = 1 << 31;
 
 /// How long a side waits for the answer to its first hello before it says hello again.
 pub const HELLO_RETRY_US: u64 = 250_000;
 /// Hellos without an answer until the link counts as one that does not speak Picolake.
 pub const HELLO_ATTEMPTS_MAX: u32 = 20;
+/// The least time between two hellos, however often a board asks for one.
+pub const HELLO_PROMPTED_US: u64 = 10_000;
 /// Quiet on a link until the bridge asks whether the board is still there.
 pub const KEEPALIVE_US: u64 = 2_000_000;
 /// Quiet on an open request until the bridge asks how far the board has come.

@@ -4,6 +4,8 @@
 mod board;
 #[path = "protocol/faults.rs"]
 mod faults;
+#[path = "protocol/hostile.rs"]
+mod hostile;
 #[path = "protocol/losses.rs"]
 mod losses;
 #[path = "protocol/once.rs"]

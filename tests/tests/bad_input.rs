@@ -31,7 +31,10 @@ fn refused(arguments: &[&str], words: &[&str]) {
 
 #[test]
 fn an_unknown_scheme_names_the_known_ones() {
-    refused(&["run", "usb:1", "get status"], &["there is no scheme `usb`", "serial:", "tcp:", "unix:", "sim:"]);
+    refused(
+        &["run", "usb:1", "get status"],
+        &["there is no scheme `usb`", "serial:", "tcp:", "unix:", "sim:"],
+    );
 }
 
 #[test]

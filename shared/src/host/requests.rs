@@ -4,8 +4,9 @@ use super::{Down, Ending, Event, HostCounters, OpenError};
 use crate::{
     frame::Header,
     limits::{
-        BODY_BYTES_MAX, CREDIT_BATCHES_MAX, HELLO_ATTEMPTS_MAX, HELLO_RETRY_US, KEEPALIVE_US,
-        PING_ATTEMPTS_MAX, PROBE_US_MAX, PROBE_US_MIN, REQUEST_BYTES_MAX, REQUESTS_MAX, RESUMES_MAX,
+        BODY_BYTES_MAX, CREDIT_BATCHES_MAX, GENERATION_FRAMES_MAX, HELLO_ATTEMPTS_MAX, HELLO_PROMPTED_US,
+        HELLO_RETRY_US, KEEPALIVE_US, PING_ATTEMPTS_MAX, PROBE_US_MAX, PROBE_US_MIN, REQUEST_BYTES_MAX,
+        REQUESTS_MAX, RESUMES_MAX,
     },
     message::{
         self, BoardHello, BridgeHello, Class, Cursor, End, ErrorCode, Open, OpenRequests, Part, ProgressList,
@@ -24,8 +25,8 @@ pub(super) struct Requests {
     closing: heapless::Deque<u16, REQUESTS_MAX>,
     /// Gives nonces and epochs; its start is random.
     seed: u64,
-    /// The epoch of the board as it was last seen, 0 for none.
-    epoch: u64,
+    /// The epoch and the boot count of the board as it was last seen.
+    boot: Option<(u64, u32)>,
     rtt: RoundTrip,
     /// Counts frames sent, to tell what was sent before what.
     order: u64,
@@ -35,8 +36,21 @@ pub(super) struct Requests {
 #[derive(Debug)]
 enum Link {
     Down,
-    Greeting { nonce: u32, epoch_offer: u64, attempts: u32, next_us: u64, bytes_before: u64 },
-    Up { nonce: u32, requests_max: usize, heard_us: u64, ping: Ping },
+    /// Says hello at `next_us` and again after that, until `give_up_us`.
+    Greeting {
+        nonce: u32,
+        epoch_offer: u64,
+        sent_us: u64,
+        next_us: u64,
+        give_up_us: u64,
+        bytes_before: u64,
+    },
+    Up {
+        nonce: u32,
+        requests_max: usize,
+        heard_us: u64,
+        ping: Ping,
+    },
 }
 
 #[derive(Debug)]
@@ -79,6 +93,9 @@ struct Slot {
     cursor: Option<Cursor>,
     started: Option<StartedMark>,
     rows_generation: u64,
+    /// Parts other than the head of a stream: in this generation, and given to the caller in all.
+    parts_generation: u32,
+    parts_delivered: u32,
     rows_lost: u64,
     /// Whether any part of the answer reached the caller.
     delivered: bool,
@@ -128,11 +145,12 @@ impl Slot {
     /// Forgets this generation and begins the next.
     fn resume(&mut self) {
         if self.was_sent {
-            self.generation = self.generation.wrapping_add(1);
+            self.generation = self.generation.wrapping_add(1).max(1); // 0 begins a request
         }
         self.send = if self.repeatable || !self.was_sent { Send::Open } else { Send::Recall };
         self.expected = 0;
         self.rows_generation = 0;
+        self.parts_generation = 0;
         self.credit = 0;
     }
 }
@@ -145,7 +163,7 @@ impl Requests {
             request_last: 0,
             closing: heapless::Deque::new(),
             seed,
-            epoch: 0,
+            boot: None,
             rtt: RoundTrip::default(),
             order: 0,
             counters: HostCounters::default(),
@@ -197,8 +215,9 @@ impl Requests {
         self.link = Link::Greeting {
             nonce,
             epoch_offer,
-            attempts: 0,
+            sent_us: 0,
             next_us: now_us,
+            give_up_us: now_us + HELLO_RETRY_US * u64::from(HELLO_ATTEMPTS_MAX),
             bytes_before: self.counters.bytes_in,
         };
     }
@@ -217,10 +236,13 @@ impl Requests {
     }
 
     pub(super) fn open(&mut self, request: &Request<'_>, class: Class) -> Result<u16, OpenError> {
-        let number = match self.request_last.wrapping_add(1) {
-            0 => 1, // 0 is "no request"
-            number => number,
-        };
+        let mut number = self.request_last;
+        loop {
+            number = number.wrapping_add(1).max(1); // 0 is "no request"
+            if self.slot(number).is_none() && !self.closing.iter().any(|closing| *closing == number) {
+                break; // there are far more numbers than slots
+            }
+        }
         let free = self.slots.iter_mut().find(|slot| slot.is_none()).ok_or(OpenError::Full)?;
         let mut body = heapless::Vec::new();
         body.resize_default(REQUEST_BYTES_MAX).map_err(|_| OpenError::TooLong)?;
@@ -244,6 +266,8 @@ impl Requests {
             cursor: None,
             started: None,
             rows_generation: 0,
+            parts_generation: 0,
+            parts_delivered: 0,
             rows_lost: 0,
             delivered: false,
         });
@@ -324,14 +348,15 @@ impl Requests {
         match &mut self.link {
             Link::Down => {}
             Link::Up { nonce, .. } => {
-                if hello.nonce == 0 {
+                let is_restarted =
+                    hello.nonce == *nonce && self.boot != Some((hello.epoch, hello.boot_count));
+                if hello.nonce == 0 || is_restarted {
                     // The board has restarted, or gave the session up.
-                    debug_assert_ne!(*nonce, 0);
                     self.lose_session(events);
                     self.greet(now_us);
                 }
             }
-            Link::Greeting { nonce, next_us, .. } => {
+            Link::Greeting { nonce, sent_us, next_us, .. } => {
                 if hello.version_max < version::MIN || hello.version_min > version::CURRENT {
                     let (board_min, board_max) = (hello.version_min, hello.version_max);
                     events(Event::Down(Down::Version { board_min, board_max }));
@@ -340,7 +365,8 @@ impl Requests {
                     let nonce = *nonce;
                     self.begin_session(now_us, nonce, hello, events);
                 } else if hello.nonce == 0 {
-                    *next_us = now_us; // it is there and listens now
+                    // It is there and listens now; but a flood of these is not answered one by one.
+                    *next_us = (*sent_us + HELLO_PROMPTED_US).max(now_us).min(*next_us);
                 }
             }
         }
@@ -353,8 +379,9 @@ impl Requests {
         hello: &BoardHello<'_>,
         events: &mut impl FnMut(Event<'_>),
     ) {
-        let restarted = self.epoch != 0 && self.epoch != hello.epoch;
-        self.epoch = hello.epoch;
+        let boot = Some((hello.epoch, hello.boot_count));
+        let restarted = self.boot.is_some() && self.boot != boot;
+        self.boot = boot;
         let requests_max = usize::from(hello.requests_max).clamp(1, REQUESTS_MAX);
         self.link = Link::Up { nonce, requests_max, heard_us: now_us, ping: Ping::Due { attempts: 0 } };
         for entry in &mut self.slots {
@@ -366,6 +393,7 @@ impl Requests {
                 *entry = None;
             } else if restarted {
                 slot.cursor = None;
+                slot.rows_lost = 0;
             }
         }
         events(Event::Up(hello));
@@ -424,12 +452,15 @@ impl Requests {
             self.counters.frames_stale += 1;
             return;
         }
-        if header.sequence > slot.expected {
-            return self.resume(index, events); // the frames between were lost
+        if header.sequence >= slot.credit && header.kind != kind::END {
+            let (request, ending) = (slot.request, Ending::Protocol("the board sent more than its credit"));
+            return self.end(request, ending, events);
+        }
+        if header.sequence > slot.expected || slot.expected >= GENERATION_FRAMES_MAX {
+            return self.resume(index, events); // the frames between were lost, or it is time to count anew
         }
         slot.expected += 1;
         slot.heard_us = now_us;
-        slot.resumes = 0;
         match header.kind {
             kind::ROWS => self.rows(index, body, events),
             kind::PART => self.part(index, body, events),
@@ -447,6 +478,7 @@ impl Requests {
             return self.end(request, Ending::Protocol("a batch came from outside its stream"), events);
         }
         cursor.next = head.next;
+        slot.resumes = 0;
         slot.rows_generation += u64::from(head.count);
         slot.delivered = true;
         slot.buffered += 1;
@@ -461,24 +493,27 @@ impl Requests {
         };
         if let Part::Started(started) = &part {
             let mark = StartedMark::of(started);
-            slot.rows_lost += started.lost;
-            match (&slot.started, &mut slot.cursor) {
-                (None, _) => {
-                    slot.cursor = Some(started.cursor);
-                    slot.started = Some(mark);
-                }
-                (Some(before), Some(cursor)) if *before == mark && cursor.end == started.cursor.end => return,
-                (Some(before), None) if *before == mark => {
-                    // The board restarted before it had sent a row.
-                    slot.cursor = Some(started.cursor);
-                    return;
-                }
-                _ => {
-                    return self.end(request, Ending::Protocol("a resumed stream has other columns"), events);
-                }
+            slot.rows_lost = slot.rows_lost.saturating_add(started.lost);
+            let Cursor { next, end } = started.cursor;
+            let goes_on = slot.started.as_ref().is_none_or(|before| *before == mark)
+                && slot.cursor.is_none_or(|cursor| cursor.end == end && cursor.next <= next);
+            if !goes_on {
+                return self.end(request, Ending::Protocol("a resumed stream is another one"), events);
+            }
+            slot.cursor = Some(started.cursor); // past what was lost, so that it is counted once
+            if slot.started.replace(mark).is_some() {
+                return;
             }
         }
-        slot.delivered |= !matches!(part, Part::Started(_));
+        if !matches!(part, Part::Started(_)) {
+            slot.parts_generation += 1;
+            if slot.parts_generation <= slot.parts_delivered {
+                return; // it came before the answer was sent again
+            }
+            slot.parts_delivered = slot.parts_generation;
+            slot.delivered = true;
+            slot.resumes = 0;
+        }
         slot.buffered += 1;
         events(Event::Part(request, &part));
     }
@@ -516,11 +551,11 @@ impl Requests {
         let control = |kind, request, generation, sequence| Header { kind, generation, request, sequence };
         match &mut self.link {
             Link::Down => return None,
-            Link::Greeting { nonce, epoch_offer, attempts, next_us, .. } => {
-                if now_us < *next_us || *attempts >= HELLO_ATTEMPTS_MAX {
+            Link::Greeting { nonce, epoch_offer, sent_us, next_us, give_up_us, .. } => {
+                if now_us < *next_us || now_us >= *give_up_us {
                     return None;
                 }
-                *attempts += 1;
+                *sent_us = now_us;
                 *next_us = now_us + HELLO_RETRY_US;
                 let hello = BridgeHello {
                     version_min: version::MIN,
@@ -591,7 +626,7 @@ impl Requests {
     pub(super) fn deadline_us(&self) -> Option<u64> {
         match &self.link {
             Link::Down => None,
-            Link::Greeting { next_us, .. } => Some(*next_us),
+            Link::Greeting { next_us, give_up_us, .. } => Some(*next_us.min(give_up_us)),
             Link::Up { ping: Ping::Due { .. }, .. } => None, // `transmit` is what it waits for
             Link::Up { ping: Ping::Sent { at_us, attempts, .. }, .. } => {
                 Some(at_us + self.rtt.probe_us(attempts - 1))
@@ -611,8 +646,8 @@ impl Requests {
         }
         match &mut self.link {
             Link::Down => {}
-            Link::Greeting { attempts, bytes_before, .. } => {
-                if *attempts >= HELLO_ATTEMPTS_MAX {
+            Link::Greeting { give_up_us, bytes_before, .. } => {
+                if now_us >= *give_up_us {
                     let bytes_in = self.counters.bytes_in - *bytes_before;
                     self.link = Link::Down;
                     events(Event::Down(Down::NoHello { bytes_in }));

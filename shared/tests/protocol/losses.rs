@@ -212,12 +212,12 @@ fn a_long_stream_may_be_resumed_more_often_than_a_generation_can_count() {
         if header.kind == kind::ROWS && mix(batches) % 3 == 0 { Fate::Lost } else { Fate::Arrives }
     });
     let request = world.ask(stream(8_000));
-    let from_us = world.now_us;
     assert_eq!(world.end_of(request), DONE);
     assert_eq!(world.answer(request).rows, Vec::from_iter(0..8_000));
     assert!(world.host.counters().resumes > 300);
-    // A gap shows in the next frame: no resume had to wait for a ping.
-    assert!(world.now_us - from_us < 300 * 10_000, "{} us", world.now_us - from_us);
+    // Generation 0 is what begins a request: the board would take another for a copy.
+    let begins = world.sent.iter().filter(|s| s.header.kind == kind::OPEN && s.header.generation == 0);
+    assert_eq!(begins.count(), 1);
 }
 
 #[test]

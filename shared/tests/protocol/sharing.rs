@@ -6,10 +6,9 @@ use crate::{
 };
 use shared::{
     device::Transmit,
-    frame::{FrameBuffer, Header},
     host::{Ending, Event, OpenError},
     limits::{COMMAND_BYTES_MAX, CREDIT_BATCHES_MAX, REQUESTS_MAX, WIRE_BYTES_MAX},
-    message::{self, Class, Request, RowsHead, kind},
+    message::{Class, Request, kind},
 };
 
 const DONE: Ended = Ended::Done { rows_lost: 0 };
@@ -122,26 +121,6 @@ fn a_caller_that_is_slow_gets_every_row() {
     }
     assert_eq!(world.ended(request), Some(DONE));
     assert_eq!(world.answer(request).rows, Vec::from_iter(0..1_000));
-}
-
-#[test]
-fn a_board_that_sends_more_than_it_may_is_stopped() {
-    let mut world = World::up();
-    world.consumes = false;
-    let request = world.ask(stream(50_000));
-    world.run_for_us(100_000);
-    assert_eq!(world.answer(request).parts, CREDIT_BATCHES_MAX);
-    let mut out = [0; WIRE_BYTES_MAX];
-    let mut frame = FrameBuffer::default();
-    for sequence in world.answer(request).parts..100 {
-        let head = RowsHead { count: 0, next: 50_000 };
-        let len = message::write(&head, frame.body()).unwrap();
-        let header = Header { kind: kind::ROWS, generation: 0, request, sequence };
-        let len = frame.seal(header, len, &mut out);
-        world.hear(&out[..len]);
-    }
-    assert!(matches!(world.ended(request), Some(Ended::Protocol(_))), "{:?}", world.ended(request));
-    assert!(world.answer(request).parts <= CREDIT_BATCHES_MAX);
 }
 
 #[test]
