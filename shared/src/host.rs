@@ -6,6 +6,7 @@
 //! in a new generation from its cursor, or its answer is recalled if it must not be run twice.
 
 mod requests;
+mod slot;
 
 use crate::{
     frame::{DELIMITER, Fed, FrameBuffer, FrameDecoder, WireBuffer},

@@ -6,16 +6,28 @@ pub mod faulty_link;
 pub mod paced_link;
 pub mod qemu;
 
-use std::path::PathBuf;
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+    sync::OnceLock,
+};
 
-/// The program `picolake`. Cargo builds it beside the tests, one folder up.
+/// The program `picolake`, built from the sources as they are now: `cargo test` alone would not build it.
 pub fn program() -> PathBuf {
-    let mut path = std::env::current_exe().expect("a test knows where it is");
-    path.pop();
-    if path.ends_with("deps") {
-        path.pop();
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(build_program).clone()
+}
+
+fn build_program() -> PathBuf {
+    let test = std::env::current_exe().expect("a test knows where it is");
+    let profile = test.ancestors().nth(2).expect("tests run in TARGET/PROFILE/deps");
+    let target = profile.parent().expect("a profile's folder is in the target folder");
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
+    cargo.args(["build", "--quiet", "--package", "picolake", "--target-dir"]).arg(target);
+    cargo.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace is above"));
+    if profile.ends_with("release") {
+        cargo.arg("--release");
     }
-    path.push("picolake");
-    assert!(path.exists(), "{} is not there: `cargo build -p picolake` makes it", path.display());
-    path
+    assert!(cargo.status().expect("cargo is there").success(), "{cargo:?} failed");
+    profile.join("picolake")
 }

@@ -2,9 +2,7 @@
 
 use picolake::link::Address;
 use std::{
-    io::{Read as _, Write as _},
-    net::TcpListener,
-    os::unix::net::UnixStream,
+    io::{self, Read as _, Write as _},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     sync::atomic::{AtomicU8, Ordering},
@@ -17,8 +15,8 @@ pub const IMAGE_VARIABLE: &str = "PICOLAKE_QEMU_IMAGE";
 const BOARD_PORT: u16 = 7000;
 /// The port on which an image built for benches sends as fast as it can.
 const RAW_PORT: u16 = 7001;
-/// How long QEMU's monitor may take to answer.
-const MONITOR_TIMEOUT: Duration = Duration::from_secs(10);
+/// What QEMU's monitor says when it is ready for a command.
+const PROMPT: &str = "(qemu) ";
 
 /// The image, or a line that says that the caller's tests are skipped.
 pub fn image(test: &str) -> Option<PathBuf> {
@@ -26,7 +24,7 @@ pub fn image(test: &str) -> Option<PathBuf> {
     if image.is_none() {
         // Not `eprintln!`: the test runner would keep that to itself.
         let _ = writeln!(
-            std::io::stderr(),
+            io::stderr(),
             "skipped: {test}: no QEMU image; run `cargo xtask test`, which builds one"
         );
     }
@@ -36,53 +34,76 @@ pub fn image(test: &str) -> Option<PathBuf> {
 /// A board that runs until this is dropped.
 #[derive(Debug)]
 pub struct Qemu {
+    /// Its standard input and output are QEMU's monitor.
     process: Child,
-    folder: tempfile::TempDir,
     /// Its TCP link.
     pub tcp: Address,
     /// Its serial link.
     pub serial: Address,
     /// Where an image built for benches sends as fast as it can.
     pub raw_port: u16,
+    /// Holds the serial link's socket.
+    _folder: tempfile::TempDir,
 }
 
 impl Qemu {
-    /// Boots `image`; other boards of this process have other ids.
-    pub fn boot(image: &Path) -> std::io::Result<Self> {
+    /// Boots `image`; other boards of this process have other ids. The system chooses the ports.
+    pub fn boot(image: &Path) -> io::Result<Self> {
         static BOARDS: AtomicU8 = AtomicU8::new(1);
         let nth = BOARDS.fetch_add(1, Ordering::Relaxed);
         let folder = tempfile::tempdir()?;
-        let (serial, monitor) = (folder.path().join("serial"), folder.path().join("monitor"));
-        let [port, raw_port] = free_ports()?;
-        let forward = |host: u16, board: u16| format!("hostfwd=tcp:127.0.0.1:{host}-:{board}");
+        let serial = folder.path().join("serial");
+        let forward = |port: u16| format!("hostfwd=tcp:127.0.0.1:0-:{port}");
         let process = Command::new("qemu-system-arm")
-            .args(["-M", "mps2-an386", "-display", "none"])
+            .args(["-M", "mps2-an386", "-display", "none", "-monitor", "stdio"])
             .args(["-semihosting-config", "enable=on,target=native"])
             .args(["-serial", &format!("unix:{},server=on,wait=off", serial.display())])
-            .args(["-monitor", &format!("unix:{},server=on,wait=off", monitor.display())])
-            .args(["-netdev"])
-            .arg(format!("user,id=n0,{},{}", forward(port, BOARD_PORT), forward(raw_port, RAW_PORT)))
+            .args(["-netdev", &format!("user,id=n0,{},{}", forward(BOARD_PORT), forward(RAW_PORT))])
             .args(["-net", &format!("nic,netdev=n0,macaddr=52:54:00:70:1c:{nth:02x}"), "-kernel"])
             .arg(image)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()?;
-        let tcp = Address::Tcp(format!("127.0.0.1:{port}"));
-        Ok(Self { process, folder, tcp, serial: Address::Unix(serial), raw_port })
+        let mut board = Self {
+            process,
+            tcp: Address::Tcp(String::new()),
+            serial: Address::Unix(serial),
+            raw_port: 0,
+            _folder: folder,
+        };
+        board.wait_for_prompt()?;
+        let network = board.monitor("info usernet")?;
+        board.tcp = Address::Tcp(format!("127.0.0.1:{}", host_port(&network, BOARD_PORT)?));
+        board.raw_port = host_port(&network, RAW_PORT)?;
+        Ok(board)
     }
 
     /// Resets the board, as its reset button would.
-    pub fn reset(&self) -> std::io::Result<()> {
-        let mut monitor = UnixStream::connect(self.folder.path().join("monitor"))?;
-        monitor.set_read_timeout(Some(MONITOR_TIMEOUT))?;
-        wait_for_prompt(&mut monitor)?;
-        monitor.write_all(b"system_reset\n")?;
-        wait_for_prompt(&mut monitor)
+    pub fn reset(&mut self) -> io::Result<()> {
+        self.monitor("system_reset").map(drop)
+    }
+
+    /// Gives QEMU's monitor a command; returns what it printed, once it is done.
+    fn monitor(&mut self, command: &str) -> io::Result<String> {
+        let stdin = self.process.stdin.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
+        writeln!(stdin, "{command}")?;
+        self.wait_for_prompt()
+    }
+
+    fn wait_for_prompt(&mut self) -> io::Result<String> {
+        let stdout = self.process.stdout.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
+        let mut heard = Vec::new();
+        while !heard.ends_with(PROMPT.as_bytes()) {
+            let mut byte = [0];
+            stdout.read_exact(&mut byte)?; // fails when QEMU has ended
+            heard.push(byte[0]);
+        }
+        Ok(String::from_utf8_lossy(&heard).into_owned())
     }
 
     /// The processor time QEMU has used.
-    pub fn cpu_time(&self) -> std::io::Result<Duration> {
+    pub fn cpu_time(&self) -> io::Result<Duration> {
         /// Linux counts in hundredths of a second whatever the kernel's own tick is.
         const TICK: Duration = Duration::from_millis(10);
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.process.id()))?;
@@ -99,19 +120,13 @@ impl Drop for Qemu {
     }
 }
 
-/// Reads the monitor up to its prompt; by then what was asked is done.
-fn wait_for_prompt(monitor: &mut UnixStream) -> std::io::Result<()> {
-    let mut heard = Vec::new();
-    while !heard.ends_with(b"(qemu) ") {
-        let mut byte = [0];
-        monitor.read_exact(&mut byte)?;
-        heard.push(byte[0]);
-    }
-    Ok(())
-}
-
-/// Two ports the system has just given and taken back.
-fn free_ports() -> std::io::Result<[u16; 2]> {
-    let listeners = [TcpListener::bind("127.0.0.1:0")?, TcpListener::bind("127.0.0.1:0")?];
-    Ok([listeners[0].local_addr()?.port(), listeners[1].local_addr()?.port()])
+/// Finds the host's port in lines such as `TCP[HOST_FORWARD]  12  127.0.0.1 35097  10.0.2.15  7000  0  0`.
+fn host_port(network: &str, board_port: u16) -> io::Result<u16> {
+    let words = network.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let forwards = words.filter(|words| words.first() == Some(&"TCP[HOST_FORWARD]"));
+    let port = |words: Vec<&str>| match words[..] {
+        [_, _, _, host, _, board, ..] if board.parse() == Ok(board_port) => host.parse().ok(),
+        _ => None,
+    };
+    forwards.into_iter().find_map(port).ok_or_else(|| io::Error::other(format!("no port in: {network}")))
 }

@@ -112,9 +112,9 @@ async fn status_version_and_help_are_answered_on_both_links() {
 #[tokio::test]
 async fn a_reset_in_mid_stream_is_seen_by_its_new_epoch_and_reconnected() {
     let Some(image) = image("reset in mid-stream") else { return };
-    let board = Qemu::boot(&image).unwrap();
-    for link in [&board.serial, &board.tcp] {
-        let session = connect(link);
+    let mut board = Qemu::boot(&image).unwrap();
+    for link in [board.serial.clone(), board.tcp.clone()] {
+        let session = connect(&link);
         let before = up(&session).await;
         let ask = OwnedRequest::LinkTest(LinkTest { rows: ROWS_ENDLESS, seed: 7 });
         let mut answer = session.ask(ask, Class::Interactive).await.unwrap();

@@ -16,6 +16,12 @@ pub(crate) struct Line {
     pub(crate) state: Result<(Arc<Hello>, Duration), String>,
 }
 
+impl Line {
+    fn board_id(&self) -> Option<&String> {
+        self.state.as_ref().ok().map(|(hello, _)| &hello.board_id)
+    }
+}
+
 pub(crate) async fn run(config: &Config, named: &[String]) -> anyhow::Result<()> {
     let boards = match named {
         [] => config.boards.clone(),
@@ -63,34 +69,31 @@ pub(crate) async fn status(session: &Session) -> anyhow::Result<(Arc<Hello>, Dur
     Ok((session.wait_up(UP_TIMEOUT).await?, uptime))
 }
 
-/// The list as text, columns as wide as they must be.
+/// The list as text, columns as wide as they must be; below it what is to be said of single boards.
 pub(crate) fn table(lines: &[Line]) -> String {
-    let header = ["NAME", "STATE", "LINK", "ID", "VERSION", "UPTIME", "RTT"].map(String::from);
-    let mut cells = vec![header];
-    for Line { name, link, state } in lines {
-        cells.push(match state {
-            Ok((hello, uptime)) => [
-                name.clone(),
-                "up".into(),
-                link.clone(),
-                hello.board_id.clone(),
-                format!("{} wire {}", hello.build, hello.wire_max),
-                format!("{}s", uptime.as_secs()),
-                hello.round_trip.map_or("-".into(), |rtt| format!("{:.1}ms", rtt.as_secs_f64() * 1e3)),
-            ],
-            Err(why) => [
-                name.clone(),
-                "offline".into(),
-                link.clone(),
-                "-".into(),
-                why.clone(),
-                "-".into(),
-                "-".into(),
-            ],
-        });
+    let mut cells = vec![["NAME", "STATE", "LINK", "ID", "VERSION", "UPTIME", "RTT"].map(String::from)];
+    let mut notes = String::new();
+    for (nth, Line { name, link, state }) in lines.iter().enumerate() {
+        let (state, [id, version, uptime, rtt]) = match state {
+            Ok((hello, uptime)) => {
+                if let Some(first) = lines[..nth].iter().find(|line| line.board_id() == Some(&hello.board_id))
+                {
+                    notes += &format!("{name}: the same board as {}, on another link\n", first.name);
+                }
+                let version = format!("{} wire {}", hello.build, hello.wire_max);
+                let rtt =
+                    hello.round_trip.map_or("-".into(), |rtt| format!("{:.1}ms", rtt.as_secs_f64() * 1e3));
+                ("up", [hello.board_id.clone(), version, format!("{}s", uptime.as_secs()), rtt])
+            }
+            Err(why) => {
+                notes += &format!("{name}: {why}\n");
+                ("offline", ["-"; 4].map(String::from))
+            }
+        };
+        cells.push([name.clone(), state.into(), link.clone(), id, version, uptime, rtt]);
     }
     let width = |column: usize| cells.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..7).map(width).collect();
+    let widths: Vec<usize> = (0..cells[0].len()).map(width).collect();
     let mut out = String::new();
     for line in &cells {
         let line: Vec<String> =
@@ -98,5 +101,5 @@ pub(crate) fn table(lines: &[Line]) -> String {
         out.push_str(line.join("  ").trim_end());
         out.push('\n');
     }
-    out
+    out + &notes
 }

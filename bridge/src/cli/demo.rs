@@ -5,7 +5,10 @@ use super::{
     sim::{accept, listen},
 };
 use crate::{board::Session, link::sim::Simulation};
-use std::{io::IsTerminal as _, time::Duration};
+use std::{
+    io::{IsTerminal as _, Write as _},
+    time::Duration,
+};
 
 /// The boards of the field.
 const FIELD: [&str; 3] = ["greenhouse", "pump", "mill"];
@@ -25,29 +28,36 @@ pub(crate) async fn run() -> anyhow::Result<()> {
     }
     let lines = look(&boards).await;
     let first = &boards[0].1;
+    let program = std::env::args().next().unwrap_or_else(|| "picolake".into());
     print!("\n{}\n", table(&lines));
     println!("Try in another terminal:");
-    println!("  picolake run {first} \"get status\"");
-    println!("  picolake run {first} help");
-    println!("  picolake measure {first}");
+    println!("  {program} run {first} \"get status\"");
+    println!("  {program} run {first} help");
+    println!("  {program} measure {first}");
     println!("\nCtrl-C stops the field.");
     tokio::select! {
         stopped = tokio::signal::ctrl_c() => stopped?,
-        () = show(&boards, lines.len()) => {}
+        () = show(&boards) => {}
     }
     println!();
     Ok(())
 }
 
 /// Draws the list again and again where there is a terminal to draw on.
-async fn show(boards: &[(&str, String, Session)], count: usize) {
+async fn show(boards: &[(&str, String, Session)]) {
     if !std::io::stdout().is_terminal() {
         return std::future::pending().await;
     }
-    println!("\n{}", table(&look(boards).await));
+    let mut lines_drawn = 0;
     loop {
+        let list = table(&look(boards).await);
+        if lines_drawn > 0 {
+            print!("\x1b[{lines_drawn}A\x1b[J"); // up to where the last list began, and clear from there
+        }
+        print!("\n{list}");
+        let _ = std::io::stdout().flush(); // a terminal that is gone ends the program by its own signal
+        lines_drawn = 1 + list.lines().count();
         tokio::time::sleep(REFRESH).await;
-        println!("\x1b[{}A\x1b[J{}", count + 2, table(&look(boards).await));
     }
 }
 

@@ -1,17 +1,16 @@
 //! The requests of a [`Host`](super::Host): what each waits for, and what is sent next.
 
-use super::{Down, Ending, Event, HostCounters, OpenError};
+use super::{
+    Down, Ending, Event, HostCounters, OpenError,
+    slot::{Heard, Send, Slot},
+};
 use crate::{
     frame::Header,
     limits::{
-        BODY_BYTES_MAX, CREDIT_BATCHES_MAX, GENERATION_FRAMES_MAX, HELLO_ATTEMPTS_MAX, HELLO_PROMPTED_US,
-        HELLO_RETRY_US, KEEPALIVE_US, PING_ATTEMPTS_MAX, PROBE_US_MAX, PROBE_US_MIN, REQUEST_BYTES_MAX,
-        REQUESTS_MAX, RESUMES_MAX,
+        BODY_BYTES_MAX, HELLO_ATTEMPTS_MAX, HELLO_PROMPTED_US, HELLO_RETRY_US, KEEPALIVE_US,
+        PING_ATTEMPTS_MAX, PROBE_US_MAX, PROBE_US_MIN, REQUEST_BYTES_MAX, REQUESTS_MAX, RESUMES_MAX,
     },
-    message::{
-        self, BoardHello, BridgeHello, Class, Cursor, End, ErrorCode, Open, OpenRequests, Part, ProgressList,
-        Request, Started, WireError, kind,
-    },
+    message::{self, BoardHello, BridgeHello, Class, OpenRequests, ProgressList, Request, kind},
     version,
 };
 
@@ -68,54 +67,6 @@ enum Ping {
     },
 }
 
-#[derive(Debug)]
-struct Slot {
-    request: u16,
-    generation: u8,
-    class: Class,
-    repeatable: bool,
-    body: heapless::Vec<u8, REQUEST_BYTES_MAX>,
-    send: Send,
-    /// Whether any frame of it was ever sent.
-    was_sent: bool,
-    /// The order of the frame that opened this generation.
-    opened_order: u64,
-    /// The sequence of the next frame.
-    expected: u32,
-    /// The credit the board was given last.
-    credit: u32,
-    /// Parts the caller has not said it is done with.
-    buffered: u32,
-    /// When something was last heard of it.
-    heard_us: u64,
-    /// Resumes since the last good frame.
-    resumes: u32,
-    cursor: Option<Cursor>,
-    started: Option<StartedMark>,
-    rows_generation: u64,
-    /// Parts other than the head of a stream: in this generation, and given to the caller in all.
-    parts_generation: u32,
-    parts_delivered: u32,
-    rows_lost: u64,
-    /// Whether any part of the answer reached the caller.
-    delivered: bool,
-}
-
-/// What is to be sent for a slot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Send {
-    Nothing,
-    Open,
-    Recall,
-    Credit,
-}
-
-/// What is remembered of a stream's columns, to see that a resumed stream has the same.
-#[derive(Debug, PartialEq, Eq)]
-struct StartedMark {
-    columns: u32,
-}
-
 /// Smoothed round-trip time, as TCP does it.
 #[derive(Debug, Default)]
 struct RoundTrip {
@@ -133,25 +84,6 @@ impl RoundTrip {
     fn probe_us(&self, attempts: u32) -> u64 {
         let once = (self.smoothed_us * 2).max(PROBE_US_MIN);
         once.saturating_mul(1 << attempts.min(8)).min(PROBE_US_MAX)
-    }
-}
-
-impl Slot {
-    /// The credit that keeps what the caller buffers within its bound.
-    fn window(&self) -> u32 {
-        self.expected + CREDIT_BATCHES_MAX.saturating_sub(self.buffered)
-    }
-
-    /// Forgets this generation and begins the next.
-    fn resume(&mut self) {
-        if self.was_sent {
-            self.generation = self.generation.wrapping_add(1).max(1); // 0 begins a request
-        }
-        self.send = if self.repeatable || !self.was_sent { Send::Open } else { Send::Recall };
-        self.expected = 0;
-        self.rows_generation = 0;
-        self.parts_generation = 0;
-        self.credit = 0;
     }
 }
 
@@ -177,11 +109,7 @@ impl Requests {
 
     pub(super) fn consumed(&mut self, request: u16, parts: u32) {
         if let Some(slot) = self.slot(request) {
-            slot.buffered = slot.buffered.saturating_sub(parts);
-            let grown = slot.window().saturating_sub(slot.credit);
-            if slot.send == Send::Nothing && slot.was_sent && grown >= CREDIT_BATCHES_MAX / 2 {
-                slot.send = Send::Credit;
-            }
+            slot.consumed(parts);
         }
     }
 
@@ -249,28 +177,7 @@ impl Requests {
         let len = message::write(request, &mut body).map_err(|_| OpenError::TooLong)?;
         body.truncate(len);
         self.request_last = number;
-        *free = Some(Slot {
-            request: number,
-            generation: 0,
-            class,
-            repeatable: request.is_repeatable(),
-            body,
-            send: Send::Open,
-            was_sent: false,
-            opened_order: 0,
-            expected: 0,
-            credit: 0,
-            buffered: 0,
-            heard_us: 0,
-            resumes: 0,
-            cursor: None,
-            started: None,
-            rows_generation: 0,
-            parts_generation: 0,
-            parts_delivered: 0,
-            rows_lost: 0,
-            delivered: false,
-        });
+        *free = Some(Slot::new(number, class, request.is_repeatable(), body));
         Ok(number)
     }
 
@@ -304,6 +211,14 @@ impl Requests {
             && matches!(ping, Ping::None)
         {
             *ping = Ping::Due { attempts: 0 };
+        }
+    }
+
+    /// Also if one is under way: it was sent before what it is to tell.
+    fn ping_now(&mut self) {
+        if let Link::Up { ping, .. } = &mut self.link {
+            let attempts = if let Ping::Sent { attempts, .. } = *ping { attempts } else { 0 };
+            *ping = Ping::Due { attempts };
         }
     }
 
@@ -407,11 +322,7 @@ impl Requests {
         self.rtt.sample(now_us.saturating_sub(at_us));
         for index in 0..REQUESTS_MAX {
             let Some(slot) = &mut self.slots[index] else { continue };
-            if !slot.was_sent
-                || slot.send == Send::Open
-                || slot.send == Send::Recall
-                || slot.opened_order >= order
-            {
+            if !slot.is_under_way() || slot.opened_order >= order {
                 continue; // the board did not know of this generation yet
             }
             slot.heard_us = now_us;
@@ -437,106 +348,20 @@ impl Requests {
 
     /// A frame of the answer to a request.
     fn answer(&mut self, now_us: u64, header: Header, body: &[u8], events: &mut impl FnMut(Event<'_>)) {
-        let Some(index) =
-            self.slots.iter().position(|slot| slot.as_ref().is_some_and(|s| s.request == header.request))
+        let request = header.request;
+        let Some(index) = self.slots.iter().position(|s| s.as_ref().is_some_and(|s| s.request == request))
         else {
             self.counters.frames_stale += 1;
-            return self.tell_closed(header.request); // the close was lost
+            return self.tell_closed(request); // the close was lost
         };
         let Some(slot) = &mut self.slots[index] else { return };
-        let is_current = slot.generation == header.generation
-            && slot.was_sent
-            && slot.send != Send::Open
-            && slot.send != Send::Recall;
-        if !is_current || header.sequence < slot.expected {
-            self.counters.frames_stale += 1;
-            return;
+        match slot.answer(now_us, header, body, events) {
+            Heard::Taken => {}
+            Heard::Stale => self.counters.frames_stale += 1,
+            Heard::Gap => self.resume(index, events),
+            Heard::Busy => self.ping_now(), // tells the board what is really open; then there is room
+            Heard::Ended(ending) => self.end(request, ending, events),
         }
-        if header.sequence >= slot.credit && header.kind != kind::END {
-            let (request, ending) = (slot.request, Ending::Protocol("the board sent more than its credit"));
-            return self.end(request, ending, events);
-        }
-        if header.sequence > slot.expected || slot.expected >= GENERATION_FRAMES_MAX {
-            return self.resume(index, events); // the frames between were lost, or it is time to count anew
-        }
-        slot.expected += 1;
-        slot.heard_us = now_us;
-        match header.kind {
-            kind::ROWS => self.rows(index, body, events),
-            kind::PART => self.part(index, body, events),
-            _ => self.answer_end(index, body, events),
-        }
-    }
-
-    fn rows(&mut self, index: usize, body: &[u8], events: &mut impl FnMut(Event<'_>)) {
-        let Some(slot) = &mut self.slots[index] else { return };
-        let request = slot.request;
-        let (Some((head, bytes)), Some(cursor)) = (message::read_rows(body), &mut slot.cursor) else {
-            return self.end(request, Ending::Protocol("a batch came that cannot be read"), events);
-        };
-        if head.next < cursor.next || head.next > cursor.end {
-            return self.end(request, Ending::Protocol("a batch came from outside its stream"), events);
-        }
-        cursor.next = head.next;
-        slot.resumes = 0;
-        slot.rows_generation += u64::from(head.count);
-        slot.delivered = true;
-        slot.buffered += 1;
-        events(Event::Rows(request, head.count, bytes));
-    }
-
-    fn part(&mut self, index: usize, body: &[u8], events: &mut impl FnMut(Event<'_>)) {
-        let Some(slot) = &mut self.slots[index] else { return };
-        let request = slot.request;
-        let Some(part) = message::read::<Part>(body) else {
-            return self.end(request, Ending::Protocol("a part came that cannot be read"), events);
-        };
-        if let Part::Started(started) = &part {
-            let mark = StartedMark::of(started);
-            slot.rows_lost = slot.rows_lost.saturating_add(started.lost);
-            let Cursor { next, end } = started.cursor;
-            let goes_on = slot.started.as_ref().is_none_or(|before| *before == mark)
-                && slot.cursor.is_none_or(|cursor| cursor.end == end && cursor.next <= next);
-            if !goes_on {
-                return self.end(request, Ending::Protocol("a resumed stream is another one"), events);
-            }
-            slot.cursor = Some(started.cursor); // past what was lost, so that it is counted once
-            if slot.started.replace(mark).is_some() {
-                return;
-            }
-        }
-        if !matches!(part, Part::Started(_)) {
-            slot.parts_generation += 1;
-            if slot.parts_generation <= slot.parts_delivered {
-                return; // it came before the answer was sent again
-            }
-            slot.parts_delivered = slot.parts_generation;
-            slot.delivered = true;
-            slot.resumes = 0;
-        }
-        slot.buffered += 1;
-        events(Event::Part(request, &part));
-    }
-
-    fn answer_end(&mut self, index: usize, body: &[u8], events: &mut impl FnMut(Event<'_>)) {
-        let Some(slot) = &mut self.slots[index] else { return };
-        let request = slot.request;
-        let ending = match message::read::<End>(body) {
-            None => Ending::Protocol("an end came that cannot be read"),
-            Some(Ok(done)) if done.rows != slot.rows_generation => {
-                Ending::Protocol("the board counts other rows than arrived")
-            }
-            Some(Ok(_)) => Ending::Done { rows_lost: slot.rows_lost },
-            Some(Err(WireError { code: ErrorCode::Busy, .. })) => {
-                // A close was lost. The ping tells the board what is really open; then there is room.
-                slot.resume();
-                slot.send = Send::Open;
-                return self.ping_soon();
-            }
-            Some(Err(WireError { code: ErrorCode::NotExecuted, .. })) => Ending::NotExecuted,
-            Some(Err(error)) => Ending::Failed(error),
-        };
-        self.end(request, ending, events);
     }
 
     fn end(&mut self, request: u16, ending: Ending<'_>, events: &mut impl FnMut(Event<'_>)) {
@@ -601,26 +426,7 @@ impl Requests {
             .flatten()
             .filter(|s| s.send != Send::Nothing && (s.was_sent || on_board < requests_max))
             .max_by_key(|s| last.wrapping_sub(s.request))?;
-        let send = core::mem::replace(&mut slot.send, Send::Nothing);
-        slot.credit = slot.window();
-        let (kind, len) = match send {
-            Send::Nothing => return None,
-            Send::Credit => (kind::CREDIT, 0),
-            Send::Recall => (kind::RECALL, 0),
-            Send::Open => {
-                let request = message::read::<Request>(&slot.body)?;
-                let open = Open { class: slot.class, cursor: slot.cursor, request };
-                (kind::OPEN, message::write(&open, body).ok()?)
-            }
-        };
-        if kind != kind::CREDIT {
-            slot.was_sent = true;
-            slot.opened_order = self.order;
-            slot.heard_us = now_us;
-        }
-        let header =
-            Header { kind, generation: slot.generation, request: slot.request, sequence: slot.credit };
-        Some((header, len))
+        slot.next_frame(now_us, self.order, body)
     }
 
     pub(super) fn deadline_us(&self) -> Option<u64> {
@@ -663,19 +469,5 @@ impl Requests {
                 }
             }
         }
-    }
-}
-
-impl StartedMark {
-    fn of(started: &Started<'_>) -> Self {
-        // FNV-1a over what makes columns the same.
-        let mut hash = 0x811C_9DC5_u32;
-        let mut mix = |byte: u8| hash = (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
-        for column in &started.columns {
-            column.name.bytes().for_each(&mut mix);
-            mix(0);
-            mix(column.kind as u8);
-        }
-        Self { columns: hash }
     }
 }

@@ -209,7 +209,7 @@ fn a_long_stream_may_be_resumed_more_often_than_a_generation_can_count() {
     let mut batches = 0;
     world.fate(move |_, header| {
         batches += u64::from(header.kind == kind::ROWS);
-        if header.kind == kind::ROWS && mix(batches) % 3 == 0 { Fate::Lost } else { Fate::Arrives }
+        if header.kind == kind::ROWS && mix(batches).is_multiple_of(3) { Fate::Lost } else { Fate::Arrives }
     });
     let request = world.ask(stream(8_000));
     assert_eq!(world.end_of(request), DONE);

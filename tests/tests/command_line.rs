@@ -1,0 +1,148 @@
+//! What a person types and sees: `demo`, `sim`, `boards`, `run`, and every command that the README shows.
+
+use picolake_tests::program;
+use std::{
+    io::{BufRead as _, BufReader},
+    path::Path,
+    process::{Child, ChildStdout, Command, Stdio},
+};
+
+/// A `picolake` that runs until this is dropped.
+struct Running {
+    process: Child,
+    lines: std::io::Lines<BufReader<ChildStdout>>,
+}
+
+impl Running {
+    fn start(arguments: &[&str]) -> Self {
+        let mut process = Command::new(program())
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .stdin(Stdio::null())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(process.stdout.take().unwrap()).lines();
+        Self { process, lines }
+    }
+
+    fn line(&mut self) -> String {
+        self.lines.next().expect("the program ended").unwrap()
+    }
+
+    /// The lines up to and with one that contains `text`.
+    fn lines_up_to(&mut self, text: &str) -> Vec<String> {
+        let mut lines = vec![self.line()];
+        while !lines[lines.len() - 1].contains(text) {
+            lines.push(self.line());
+        }
+        lines
+    }
+
+    /// Ctrl-C, and how it ended.
+    fn interrupt(mut self) -> Option<i32> {
+        let pid = self.process.id().to_string();
+        assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+        self.process.wait().unwrap().code()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// What a command prints; it must end well.
+fn printed(command: &mut Command) -> String {
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{command:?} ended with {}: {errors}", output.status);
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn picolake(arguments: &[&str]) -> String {
+    printed(Command::new(program()).args(arguments))
+}
+
+#[test]
+fn the_demo_comes_up_and_what_it_tells_to_try_works() {
+    let mut demo = Running::start(&["demo"]);
+    let lines = demo.lines_up_to("Ctrl-C stops the field");
+    for board in ["greenhouse", "pump", "mill"] {
+        assert!(lines.iter().any(|line| line.starts_with(board) && line.contains(" up ")), "{lines:#?}");
+    }
+    let to_try: Vec<_> = lines.iter().filter_map(|line| line.strip_prefix("  ")).collect();
+    assert_eq!(to_try.len(), 3, "{lines:#?}");
+    for (line, expected) in to_try.iter().zip(["uptime_us", "get status", "10000 rows, each as it was sent"])
+    {
+        let answer = printed(Command::new("sh").args(["-c", line]));
+        assert!(answer.contains(expected), "`{line}` gave: {answer}");
+    }
+    assert_eq!(demo.interrupt(), Some(0));
+}
+
+#[test]
+fn a_simulated_board_answers_over_tcp_and_over_a_serial_look_alike() {
+    let mut sim = Running::start(&["sim", "--tcp", "127.0.0.1:0", "--pty"]);
+    let links = [(); 2].map(|()| sim.line().strip_prefix("simulated board on ").unwrap().to_owned());
+    assert!(links[0].starts_with("serial:/dev/") && links[1].starts_with("tcp:127.0.0.1:"), "{links:?}");
+    for link in &links {
+        assert!(picolake(&["run", link, "get status"]).contains("│ simulated"));
+        let version = picolake(&["run", link, "get version where format = json"]);
+        assert!(version.contains(r#""board":"simulated""#), "{version}");
+        assert!(picolake(&["run", link, "help"]).contains("get version"));
+        let measured = picolake(&["measure", link, "--rows", "2000"]);
+        assert!(measured.contains("2000 rows, each as it was sent"), "{measured}");
+    }
+    let list = picolake(&["boards", &links[0], &links[1]]);
+    assert_eq!(list.matches(" up ").count(), 2, "{list}");
+    assert!(list.contains(&format!("{}: the same board as {}", links[1], links[0])), "{list}");
+    assert_eq!(sim.interrupt(), Some(0));
+}
+
+#[test]
+fn boards_are_listed_by_the_names_of_the_configuration() {
+    let mut sim = Running::start(&["sim", "--tcp", "127.0.0.1:0"]);
+    let link = sim.line().strip_prefix("simulated board on ").unwrap().to_owned();
+    let folder = tempfile::tempdir().unwrap();
+    let file =
+        format!("boards:\n- {{name: pump, link: '{link}'}}\n- {{name: mill, link: 'unix:/no/such'}}\n");
+    std::fs::write(folder.path().join("picolake.yaml"), file).unwrap();
+    let in_folder =
+        |arguments: &[&str]| printed(Command::new(program()).args(arguments).current_dir(folder.path()));
+    assert!(in_folder(&["config", "check"]).starts_with("2 boards, no faults"));
+    assert!(in_folder(&["run", "pump", "get status"]).contains("uptime_us"));
+    let list = in_folder(&["boards"]);
+    let lines: Vec<_> = list.lines().collect();
+    assert!(lines[0].starts_with("NAME"), "{list}");
+    assert!(lines[1].starts_with("pump  up ") && lines[1].ends_with("ms"), "{list}");
+    assert!(lines[2].starts_with("mill  offline "), "{list}");
+    assert!(lines[3].starts_with("mill: cannot open unix:/no/such"), "{list}");
+}
+
+#[test]
+fn every_command_of_the_readme_works() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let readme = std::fs::read_to_string(root.join("README.md")).unwrap();
+    let mut sim = Running::start(&["sim", "--tcp", "127.0.0.1:0"]);
+    let board = sim.line().strip_prefix("simulated board on ").unwrap().to_owned();
+    let mut tried = 0;
+    for line in readme.lines() {
+        let Some(arguments) = line.strip_prefix("cargo run --release -- ").or(line.strip_prefix("picolake "))
+        else {
+            continue;
+        };
+        if arguments.starts_with("demo") {
+            continue; // has a test of its own
+        }
+        // A board on a desk is a simulated one here.
+        let arguments = arguments.replace("tcp:127.0.0.1:7000", &board);
+        let command = format!("{} {arguments}", program().display());
+        let folder = tempfile::tempdir().unwrap();
+        let answer = printed(Command::new("sh").args(["-c", &command]).current_dir(folder.path()));
+        assert!(!answer.is_empty(), "`{line}` printed nothing");
+        tried += 1;
+    }
+    assert!(tried >= 3, "the README shows only {tried} commands");
+}
