@@ -26,6 +26,7 @@ pub mod link_test;
 pub mod message;
 pub mod rowcode;
 pub mod schema;
+pub mod sql;
 pub mod time;
 pub mod value;
 

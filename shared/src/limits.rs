@@ -26,8 +26,29 @@ pub const BOARD_ID_BYTES_MAX: usize = 16;
 pub const BUILD_BYTES_MAX: usize = 48;
 /// Bytes of a name: a database's, a table's, a column's.
 pub const NAME_BYTES_MAX: usize = 32;
-/// Columns of a table or of an answer.
+/// Columns of an answer.
 pub const COLUMNS_MAX: usize = 32;
+/// Columns of a table, `timestamp` among them.
+pub const TABLE_COLUMNS_MAX: usize = 16;
+/// Bytes of a text in a cell.
+pub const TEXT_BYTES_MAX: usize = 64;
+/// Rows of a page: what one step of a scan reads at most.
+pub const PAGE_ROWS_MAX: u16 = 512;
+
+/// Nodes of all expressions of a query.
+pub const SQL_NODES_MAX: usize = 128;
+/// Members of all lists of a query: values of IN, arguments of functions.
+pub const SQL_LIST_ITEMS_MAX: usize = 64;
+/// How deep expressions nest.
+pub const EXPRESSION_DEPTH_MAX: usize = 16;
+/// Items of a SELECT.
+pub const SELECT_ITEMS_MAX: usize = 16;
+/// Keys of GROUP BY.
+pub const GROUP_KEYS_MAX: usize = 4;
+/// Keys of ORDER BY.
+pub const SORT_KEYS_MAX: usize = 4;
+/// Different aggregates of a query.
+pub const AGGREGATES_MAX: usize = 12;
 
 /// Requests open at once on one link.
 pub const REQUESTS_MAX: usize = 8;
@@ -61,5 +82,9 @@ const _: () = {
     assert!(COMMAND_BYTES_MAX < REQUEST_BYTES_MAX);
     assert!(BODY_BYTES_MAX <= u16::MAX as usize);
     assert!(REQUESTS_MAX <= u8::MAX as usize);
+    assert!(TABLE_COLUMNS_MAX < COLUMNS_MAX);
+    assert!(SELECT_ITEMS_MAX + TABLE_COLUMNS_MAX <= COLUMNS_MAX);
+    assert!(SQL_NODES_MAX <= u8::MAX as usize); // a node's number is a byte
+    assert!(SQL_LIST_ITEMS_MAX <= u8::MAX as usize);
     assert!(KEEPALIVE_US + PING_ATTEMPTS_MAX as u64 * PROBE_US_MAX < SESSION_QUIET_US_MAX);
 };

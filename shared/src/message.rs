@@ -311,6 +311,22 @@ pub enum ErrorCode {
     TooLong,
     /// The cursor is not one of this stream.
     Cursor,
+    /// More is needed than a bound allows; the hint names the bound.
+    Capacity,
+    /// There is no such database.
+    UnknownDatabase,
+    /// There is no such table.
+    UnknownTable,
+    /// There is no such column.
+    UnknownColumn,
+    /// A value of another type is needed here.
+    Type,
+    /// A number is too large for what is computed.
+    Overflow,
+    /// Something of this name is there already.
+    Exists,
+    /// What is stored cannot be read.
+    Damaged,
 }
 
 impl ErrorCode {
@@ -325,6 +341,14 @@ impl ErrorCode {
             ErrorCode::Value => "value",
             ErrorCode::TooLong => "too_long",
             ErrorCode::Cursor => "cursor",
+            ErrorCode::Capacity => "capacity",
+            ErrorCode::UnknownDatabase => "unknown_database",
+            ErrorCode::UnknownTable => "unknown_table",
+            ErrorCode::UnknownColumn => "unknown_column",
+            ErrorCode::Type => "type",
+            ErrorCode::Overflow => "overflow",
+            ErrorCode::Exists => "exists",
+            ErrorCode::Damaged => "damaged",
         }
     }
 }
