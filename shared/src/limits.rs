@@ -50,6 +50,21 @@ pub const SORT_KEYS_MAX: usize = 4;
 /// Different aggregates of a query.
 pub const AGGREGATES_MAX: usize = 12;
 
+/// Bytes of a query's text and of the texts that are made from it when it is planned.
+pub const QUERY_TEXT_BYTES_MAX: usize = COMMAND_BYTES_MAX + 64;
+/// Bytes of the texts that the expressions of one row make (`lower(x)`, `x::text`).
+pub const EXPRESSION_TEXT_BYTES_MAX: usize = 256;
+/// Bytes in which a board's query keeps its groups, the rows it sorts, and the values it has seen.
+pub const WORKSPACE_BYTES: usize = 4096;
+/// Groups of a query.
+pub const GROUPS_MAX: usize = 128;
+/// Rows that are sorted; with a LIMIT, only so many of the first are kept.
+pub const SORT_ROWS_MAX: usize = 128;
+/// Different rows of SELECT DISTINCT.
+pub const DISTINCT_ROWS_MAX: usize = 128;
+/// Different values of all `count(DISTINCT x)` of a query.
+pub const DISTINCT_VALUES_MAX: usize = 256;
+
 /// Requests open at once on one link.
 pub const REQUESTS_MAX: usize = 8;
 /// Batches that may be under way to the bridge for one request: what the bridge buffers at most.

@@ -47,6 +47,8 @@ pub enum Node {
     Name(Span),
     /// Column `n` of the table. The parser makes none; resolving a [`Name`](Node::Name) does.
     Column(u8),
+    /// Value `n` of a group: its keys, then its aggregates. The parser makes none; the planner does.
+    Slot(u8),
     /// `now()`. The parser leaves it; whoever runs the query puts a timestamp here.
     Now,
     /// `- x`, `NOT x`
