@@ -18,6 +18,7 @@
 
 pub mod command;
 pub mod device;
+pub mod engine;
 pub mod format;
 pub mod frame;
 pub mod host;

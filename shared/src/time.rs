@@ -120,7 +120,8 @@ pub const fn civil_from_days(days: i64) -> (i64, i64, i64) {
     (year, month, day)
 }
 
-const fn days_in_month(year: i64, month: i64) -> i64 {
+/// Days of a month.
+pub const fn days_in_month(year: i64, month: i64) -> i64 {
     match month {
         4 | 6 | 9 | 11 => 30,
         2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,

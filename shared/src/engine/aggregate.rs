@@ -1,0 +1,337 @@
+//! Aggregates as states of a few bytes, zeros at first: take a value, merge two, and tell the result.
+//!
+//! ```text
+//!   count               n u64
+//!   sum avg             flags u8 · n u64 · exact sum i64 · float sum f64 · its error f64     (Kahan, Babuška, Neumaier)
+//!   min max first last  a value's place
+//!   range               two of them
+//!   stddev variance     n u64 · mean f64 · M2 f64                                            (Welford; merged by Chan)
+//! ```
+//!
+//! Sums are SQLite's: exact while all are integers, compensated floats from the first that is not.
+
+use super::{
+    eval::Fault,
+    number::{Number, arithmetic, order},
+    plan::AggregateUse,
+    record::{TextTooLong, load, place_bytes, store},
+};
+use crate::{
+    message::ErrorCode,
+    sql::tree::{Aggregate, BinaryOp, NodeId},
+    value::Value,
+};
+use core::cmp::Ordering;
+
+const SUM_BYTES: usize = 33;
+const SPREAD_BYTES: usize = 24;
+
+/// The sum is no longer exact: it is in the float.
+const FLAG_FLOAT: u8 = 1;
+/// An integer sum overflowed.
+const FLAG_OVERFLOW: u8 = 2;
+
+/// Why an aggregate has no result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct AggregateFault(ErrorCode, &'static str);
+
+impl AggregateFault {
+    pub(super) fn at(self, node: NodeId) -> Fault {
+        Fault::new(self.0, node, self.1)
+    }
+}
+
+const TOO_LONG: AggregateFault = AggregateFault(ErrorCode::TooLong, "TEXT_BYTES_MAX: the text is too long to keep");
+
+impl From<TextTooLong> for AggregateFault {
+    fn from(TextTooLong: TextTooLong) -> Self {
+        TOO_LONG
+    }
+}
+
+/// Bytes of an aggregate's state.
+pub(super) fn state_bytes(aggregate: &AggregateUse) -> usize {
+    match aggregate.aggregate {
+        Aggregate::Count => 8,
+        Aggregate::Sum | Aggregate::Avg => SUM_BYTES,
+        Aggregate::Min | Aggregate::Max | Aggregate::First | Aggregate::Last => place_bytes(aggregate.kind),
+        Aggregate::Range => 2 * place_bytes(aggregate.kind),
+        Aggregate::Stddev | Aggregate::Variance => SPREAD_BYTES,
+    }
+}
+
+/// Counts so many rows at once.
+pub(super) fn count(state: &mut [u8], rows: u64) {
+    put_u64(state, 0, get_u64(state, 0) + rows);
+}
+
+/// Takes one value that is not NULL, or one row of `count(*)`.
+pub(super) fn take(aggregate: Aggregate, state: &mut [u8], value: Value<'_>) -> Result<(), AggregateFault> {
+    match aggregate {
+        Aggregate::Count => count(state, 1),
+        Aggregate::Sum | Aggregate::Avg => {
+            let mut sum = Sum::load(state);
+            sum.count += 1;
+            match Number::of(value) {
+                Some(Number::Int(v)) => sum.take_int(v),
+                Some(Number::Float(v)) => sum.take_float(v),
+                None => {}
+            }
+            sum.store(state);
+        }
+        Aggregate::Min => keep_if(state, value, Ordering::Less)?,
+        Aggregate::Max => keep_if(state, value, Ordering::Greater)?,
+        Aggregate::Range => {
+            let (low, high) = state.split_at_mut(state.len() / 2);
+            keep_if(low, value, Ordering::Less)?;
+            keep_if(high, value, Ordering::Greater)?;
+        }
+        Aggregate::First => {
+            if load(state) == Value::Null {
+                store(value, state)?;
+            }
+        }
+        Aggregate::Last => store(value, state)?,
+        Aggregate::Stddev | Aggregate::Variance => {
+            let mut spread = Spread::load(state);
+            spread.take(Number::of(value).map_or(0.0, Number::to_f64));
+            spread.store(state);
+        }
+    }
+    Ok(())
+}
+
+/// Takes all that `from` has taken; its rows come after those of `state`.
+pub(super) fn merge(aggregate: Aggregate, state: &mut [u8], from: &[u8]) -> Result<(), AggregateFault> {
+    match aggregate {
+        Aggregate::Count => count(state, get_u64(from, 0)),
+        Aggregate::Sum | Aggregate::Avg => {
+            let mut sum = Sum::load(state);
+            sum.merge(Sum::load(from));
+            sum.store(state);
+        }
+        Aggregate::Stddev | Aggregate::Variance => {
+            let mut spread = Spread::load(state);
+            spread.merge(&Spread::load(from));
+            spread.store(state);
+        }
+        Aggregate::Range => {
+            let (low, high) = state.split_at_mut(state.len() / 2);
+            let (from_low, from_high) = from.split_at(from.len() / 2);
+            merge(Aggregate::Min, low, from_low)?;
+            merge(Aggregate::Max, high, from_high)?;
+        }
+        Aggregate::Min | Aggregate::Max | Aggregate::First | Aggregate::Last => {
+            let value = load(from);
+            if value != Value::Null {
+                take(aggregate, state, value)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The result.
+pub(super) fn finish(aggregate: Aggregate, state: &[u8]) -> Result<Value<'_>, AggregateFault> {
+    Ok(match aggregate {
+        Aggregate::Count => Value::Int(get_u64(state, 0).cast_signed()),
+        Aggregate::Sum => return Sum::load(state).total(),
+        Aggregate::Avg => Sum::load(state).mean(),
+        Aggregate::Min | Aggregate::Max | Aggregate::First | Aggregate::Last => load(state),
+        Aggregate::Range => {
+            let (low, high) = state.split_at(state.len() / 2);
+            match (Number::of(load(low)), Number::of(load(high))) {
+                (Some(low), Some(high)) => arithmetic(BinaryOp::Subtract, high, low),
+                _ => Value::Null,
+            }
+        }
+        Aggregate::Variance => Spread::load(state).variance().map_or(Value::Null, |v| Number::Float(v).value()),
+        Aggregate::Stddev => {
+            let variance = Spread::load(state).variance();
+            variance.map_or(Value::Null, |v| Number::Float(libm::sqrt(v)).value())
+        }
+    })
+}
+
+fn keep_if(place: &mut [u8], value: Value<'_>, wanted: Ordering) -> Result<(), AggregateFault> {
+    let before = load(place);
+    if before == Value::Null || order(value, before) == wanted {
+        store(value, place)?;
+    }
+    Ok(())
+}
+
+/// A sum and how many were added.
+struct Sum {
+    flags: u8,
+    count: u64,
+    exact: i64,
+    float: f64,
+    error: f64,
+}
+
+impl Sum {
+    fn load(state: &[u8]) -> Self {
+        Self {
+            flags: state.first().copied().unwrap_or(0),
+            count: get_u64(state, 1),
+            exact: get_u64(state, 9).cast_signed(),
+            float: f64::from_bits(get_u64(state, 17)),
+            error: f64::from_bits(get_u64(state, 25)),
+        }
+    }
+
+    fn store(&self, state: &mut [u8]) {
+        state[0] = self.flags;
+        put_u64(state, 1, self.count);
+        put_u64(state, 9, self.exact.cast_unsigned());
+        put_u64(state, 17, self.float.to_bits());
+        put_u64(state, 25, self.error.to_bits());
+    }
+
+    #[inline]
+    fn take_int(&mut self, v: i64) {
+        if self.flags & FLAG_FLOAT != 0 {
+            return self.step_int(v);
+        }
+        match self.exact.checked_add(v) {
+            Some(exact) => self.exact = exact,
+            None => {
+                self.flags |= FLAG_OVERFLOW;
+                self.leave_exact();
+                self.step_int(v);
+            }
+        }
+    }
+
+    #[inline]
+    fn take_float(&mut self, v: f64) {
+        if self.flags & FLAG_FLOAT == 0 {
+            self.leave_exact();
+        }
+        self.step(v);
+    }
+
+    fn leave_exact(&mut self) {
+        self.flags |= FLAG_FLOAT;
+        let exact = core::mem::take(&mut self.exact);
+        (self.float, self.error) = (0.0, 0.0);
+        self.step_int(exact);
+    }
+
+    /// In two parts where a float would round it.
+    fn step_int(&mut self, v: i64) {
+        const EXACT_MAX: i64 = 1 << 52;
+        if (-EXACT_MAX..=EXACT_MAX).contains(&v) {
+            return self.step(v as f64);
+        }
+        let small = v % 16_384;
+        self.step((v - small) as f64);
+        self.step(small as f64);
+    }
+
+    #[inline]
+    fn step(&mut self, v: f64) {
+        let sum = self.float + v;
+        if self.float.abs() > v.abs() {
+            self.error += (self.float - sum) + v;
+        } else {
+            self.error += (v - sum) + self.float;
+        }
+        self.float = sum;
+    }
+
+    fn merge(&mut self, from: Self) {
+        self.count += from.count;
+        self.flags |= from.flags & FLAG_OVERFLOW;
+        if from.flags & FLAG_FLOAT == 0 {
+            return self.take_int(from.exact);
+        }
+        self.take_float(from.float);
+        self.step(from.error);
+    }
+
+    fn float_total(&self) -> f64 {
+        if self.error.is_nan() { self.float } else { self.float + self.error }
+    }
+
+    fn total(&self) -> Result<Value<'static>, AggregateFault> {
+        if self.count == 0 {
+            return Ok(Value::Null);
+        }
+        if self.flags & FLAG_OVERFLOW != 0 {
+            return Err(AggregateFault(ErrorCode::Overflow, "integer overflow in sum(); sum floats: sum(x::float)"));
+        }
+        Ok(if self.flags & FLAG_FLOAT == 0 {
+            Value::Int(self.exact)
+        } else {
+            Number::Float(self.float_total()).value()
+        })
+    }
+
+    fn mean(&self) -> Value<'static> {
+        if self.count == 0 {
+            return Value::Null;
+        }
+        let total = if self.flags & FLAG_FLOAT == 0 { self.exact as f64 } else { self.float_total() };
+        Number::Float(total / self.count as f64).value()
+    }
+}
+
+/// How far values lie from their mean.
+struct Spread {
+    count: u64,
+    mean: f64,
+    squares: f64,
+}
+
+impl Spread {
+    fn load(state: &[u8]) -> Self {
+        Self {
+            count: get_u64(state, 0),
+            mean: f64::from_bits(get_u64(state, 8)),
+            squares: f64::from_bits(get_u64(state, 16)),
+        }
+    }
+
+    fn store(&self, state: &mut [u8]) {
+        put_u64(state, 0, self.count);
+        put_u64(state, 8, self.mean.to_bits());
+        put_u64(state, 16, self.squares.to_bits());
+    }
+
+    fn take(&mut self, v: f64) {
+        self.count += 1;
+        let before = v - self.mean;
+        self.mean += before / self.count as f64;
+        self.squares += before * (v - self.mean);
+    }
+
+    fn merge(&mut self, from: &Self) {
+        if from.count == 0 {
+            return;
+        }
+        let count = self.count + from.count;
+        let apart = from.mean - self.mean;
+        let share = from.count as f64 / count as f64;
+        self.mean += apart * share;
+        self.squares += from.squares + apart * apart * self.count as f64 * share;
+        self.count = count;
+    }
+
+    /// Of a sample; none of fewer than two values.
+    fn variance(&self) -> Option<f64> {
+        (self.count > 1).then(|| (self.squares / (self.count - 1) as f64).max(0.0))
+    }
+}
+
+fn get_u64(state: &[u8], at: usize) -> u64 {
+    let bytes = state.get(at..).and_then(|bytes| bytes.first_chunk());
+    bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes))
+}
+
+fn put_u64(state: &mut [u8], at: usize, value: u64) {
+    if let Some(bytes) = state.get_mut(at..).and_then(|bytes| bytes.first_chunk_mut()) {
+        *bytes = value.to_le_bytes();
+    }
+}

@@ -1,0 +1,27 @@
+//! SQL, run: scan, evaluate, group, sort. Generic over where pages come from and how much memory there is.
+//!
+//! ```text
+//!   sql::parse ──▶ resolve ──▶ plan            names, types, how to run it
+//!   scan ──▶ eval ──▶ records ──▶ aggregate    rows of pages, values of expressions, what is kept of them
+//!                        └── workspace ── record     in fixed memory
+//!   query                                      all of it, step by step
+//! ```
+//!
+//! What a SELECT answers is what SQLite answers for the same rows; ARCHITECTURE.md lists where it is not, and why.
+
+mod aggregate;
+pub mod calendar;
+mod eval;
+mod number;
+mod plan;
+mod query;
+mod record;
+mod records;
+mod resolve;
+mod scan;
+mod text;
+mod workspace;
+
+pub use plan::HIDDEN_COLUMNS;
+pub use query::{Progress, Query, RowSink};
+pub use scan::Pages;

@@ -1,0 +1,456 @@
+//! What is kept of rows until the last one is read: groups, the first rows in an order, or different rows.
+//!
+//! ```text
+//!   group      hash · place of each key · state of each aggregate
+//!   sort       place of each key of ORDER BY · place of each output
+//!   distinct   hash · place of each output
+//!   a value already seen by `count(DISTINCT x)`     hash · group u16 · aggregate u8 · place
+//! ```
+
+use super::{
+    aggregate,
+    eval::{Bump, Fault, Scope},
+    number::order,
+    plan::{Mode, Plan},
+    query::fitted,
+    record::{load, mix, place_bytes, store},
+    workspace::Workspace,
+};
+use crate::{
+    limits::{
+        AGGREGATES_MAX, COLUMNS_MAX, DISTINCT_ROWS_MAX, DISTINCT_VALUES_MAX, EXPRESSION_TEXT_BYTES_MAX,
+        GROUP_KEYS_MAX, GROUPS_MAX, SORT_KEYS_MAX, SORT_ROWS_MAX,
+    },
+    message::ErrorCode,
+    sql::tree::Select,
+    value::{ColumnType, Value},
+};
+use core::cmp::Ordering;
+
+const HASH_BYTES: usize = 4;
+const SEEN_BYTES: usize = HASH_BYTES + 3;
+const HASH_START: u32 = 0x811C_9DC5;
+
+/// Bytes of a record and of a value already seen.
+pub(super) fn sizes(plan: &Plan) -> (usize, usize) {
+    let keys = |keys: &[super::plan::Key]| keys.iter().map(|key| place_bytes(key.kind)).sum::<usize>();
+    let outputs = || plan.outputs.iter().map(|output| place_bytes(output.kind)).sum::<usize>();
+    let states = || plan.aggregates.iter().map(aggregate::state_bytes).sum::<usize>();
+    let record_bytes = match plan.mode {
+        Mode::Stream => 0,
+        Mode::Sort => keys(&plan.order) + outputs(),
+        Mode::Distinct => HASH_BYTES + outputs(),
+        Mode::Group => HASH_BYTES + keys(&plan.keys) + states(),
+    };
+    let distinct = plan.aggregates.iter().filter(|aggregate| aggregate.distinct);
+    let value_bytes = distinct.map(|aggregate| SEEN_BYTES + place_bytes(aggregate.kind)).max();
+    (record_bytes, value_bytes.unwrap_or(0))
+}
+
+fn full(node: u8, is_counted_out: bool, counted: &'static str) -> Fault {
+    let hint = if is_counted_out { counted } else { "WORKSPACE_BYTES: the query needs more memory than it has" };
+    Fault::new(ErrorCode::Capacity, node, hint)
+}
+
+fn too_long(node: u8) -> Fault {
+    Fault::new(ErrorCode::TooLong, node, "TEXT_BYTES_MAX: the text is too long to keep")
+}
+
+/// Writes values into consecutive places.
+fn store_all<'v>(
+    values: impl Iterator<Item = (Value<'v>, ColumnType, u8)>,
+    mut places: &mut [u8],
+) -> Result<(), Fault> {
+    for (value, kind, node) in values {
+        let (place, rest) = places.split_at_mut(place_bytes(kind));
+        store(value, place).map_err(|_| too_long(node))?;
+        places = rest;
+    }
+    Ok(())
+}
+
+/// The values of consecutive places.
+fn load_all(places: &[u8], kinds: impl Iterator<Item = ColumnType>) -> impl Iterator<Item = Value<'_>> {
+    let mut at = 0;
+    kinds.map(move |kind| {
+        let value = load(places.get(at..).unwrap_or_default());
+        at += place_bytes(kind);
+        value
+    })
+}
+
+fn hash_of(record: &[u8]) -> u32 {
+    record.first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes))
+}
+
+/// The record with these values behind its hash, if there is one.
+fn find<const BYTES: usize>(
+    work: &Workspace<BYTES>,
+    hash: u32,
+    values: &[Value<'_>],
+    kinds: impl Iterator<Item = ColumnType> + Clone,
+    first: usize,
+) -> Option<usize> {
+    let is_it = |index: usize| {
+        let record = work.record(index);
+        hash_of(record) == hash
+            && load_all(record.get(HASH_BYTES..).unwrap_or_default(), kinds.clone())
+                .zip(values)
+                .all(|(there, value)| order(there, *value) == Ordering::Equal)
+    };
+    let records = work.records();
+    if first < records && is_it(first) {
+        return Some(first);
+    }
+    (0..records).find(|index| is_it(*index))
+}
+
+// ---- Groups ----
+
+/// Takes a row into its group. Rows of one group often come together: `last` is where the row before went.
+pub(super) fn take_row<'v, const BYTES: usize>(
+    plan: &Plan,
+    work: &mut Workspace<BYTES>,
+    scope: &Scope<'_, 'v>,
+    bump: &mut Bump<'v>,
+    last: &mut usize,
+) -> Result<(), Fault> {
+    let mut at = HASH_BYTES;
+    if !plan.keys.is_empty() {
+        *last = group(plan, work, scope, bump, *last)?;
+        at += plan.keys.iter().map(|key| place_bytes(key.kind)).sum::<usize>();
+    }
+    for (index, used) in plan.aggregates.iter().enumerate() {
+        let bytes = aggregate::state_bytes(used);
+        let value = match used.argument {
+            Some(argument) => scope.eval(argument, bump)?,
+            None => Value::Bool(true),
+        };
+        let is_taken = value != Value::Null && (!used.distinct || is_new(work, *last, index, value, used.node)?);
+        if is_taken && let Some(state) = work.record_mut(*last).get_mut(at..at + bytes) {
+            aggregate::take(used.aggregate, state, value).map_err(|fault| fault.at(used.node))?;
+        }
+        at += bytes;
+    }
+    Ok(())
+}
+
+/// The number of a row's group; a new one if it is its first row.
+fn group<'v, const BYTES: usize>(
+    plan: &Plan,
+    work: &mut Workspace<BYTES>,
+    scope: &Scope<'_, 'v>,
+    bump: &mut Bump<'v>,
+    last: usize,
+) -> Result<usize, Fault> {
+    let mut values = [Value::Null; GROUP_KEYS_MAX];
+    let mut hash = HASH_START;
+    for (value, key) in values.iter_mut().zip(&plan.keys) {
+        *value = fitted(scope.eval(key.node, bump)?, key.kind);
+        hash = mix(hash, *value);
+    }
+    let values = &values[..plan.keys.len()];
+    let kinds = plan.keys.iter().map(|key| key.kind);
+    if let Some(index) = find(work, hash, values, kinds, last) {
+        return Ok(index);
+    }
+    let node = plan.keys.first().map_or(0, |key| key.node);
+    let is_counted_out = work.records() >= GROUPS_MAX;
+    let refused = full(node, is_counted_out, "GROUPS_MAX: more groups than the board keeps");
+    if is_counted_out {
+        return Err(refused);
+    }
+    let index = work.push().map_err(|_| refused)?;
+    let record = work.record_mut(index);
+    record[..HASH_BYTES].copy_from_slice(&hash.to_le_bytes());
+    let keys = values.iter().zip(&plan.keys).map(|(value, key)| (*value, key.kind, key.node));
+    store_all(keys, &mut record[HASH_BYTES..])?;
+    Ok(index)
+}
+
+/// Whether an aggregate of different values sees this one for the first time in its group.
+fn is_new<const BYTES: usize>(
+    work: &mut Workspace<BYTES>,
+    group: usize,
+    index: usize,
+    value: Value<'_>,
+    node: u8,
+) -> Result<bool, Fault> {
+    let mut head = [0; SEEN_BYTES];
+    head[..HASH_BYTES].copy_from_slice(&mix(HASH_START, value).to_le_bytes());
+    head[HASH_BYTES..HASH_BYTES + 2].copy_from_slice(&(group as u16).to_le_bytes());
+    head[HASH_BYTES + 2] = index as u8;
+    for seen in 0..work.values() {
+        let (there, place) = work.value(seen).split_at(SEEN_BYTES);
+        if there == head && order(load(place), value) == Ordering::Equal {
+            return Ok(false);
+        }
+    }
+    let is_counted_out = work.values() >= DISTINCT_VALUES_MAX;
+    let refused = full(node, is_counted_out, "DISTINCT_VALUES_MAX: more different values than the board keeps");
+    let room = work.push_value(DISTINCT_VALUES_MAX).map_err(|_| refused)?;
+    let (there, place) = room.split_at_mut(SEEN_BYTES);
+    there.copy_from_slice(&head);
+    store(value, place).map_err(|_| too_long(node))?;
+    Ok(true)
+}
+
+/// Counts rows of the only group without looking at them: all its aggregates are `count(*)`.
+pub(super) fn count_rows<const BYTES: usize>(plan: &Plan, work: &mut Workspace<BYTES>, rows: u64) {
+    let states = work.record_mut(0).get_mut(HASH_BYTES..).unwrap_or_default();
+    for state in states.chunks_exact_mut(8).take(plan.aggregates.len()) {
+        aggregate::count(state, rows);
+    }
+}
+
+// ---- Sorted and different rows ----
+
+/// Keeps a row if it is among the first `keep` in the order so far.
+pub(super) fn sort_row<'v, const BYTES: usize>(
+    plan: &Plan,
+    work: &mut Workspace<BYTES>,
+    scope: &Scope<'_, 'v>,
+    bump: &mut Bump<'v>,
+    keep: Option<u64>,
+) -> Result<(), Fault> {
+    let mut keys = [Value::Null; SORT_KEYS_MAX];
+    for (value, key) in keys.iter_mut().zip(&plan.order) {
+        *value = fitted(scope.eval(key.node, bump)?, key.kind);
+    }
+    let keys = &keys[..plan.order.len()];
+    let kinds = plan.order.iter().map(|key| key.kind);
+    let place = work.order.partition_point(|there| {
+        let there = load_all(work.record(usize::from(*there)), kinds.clone());
+        compare(plan, there, keys.iter().copied()) != Ordering::Greater
+    });
+    let is_enough = keep.is_some_and(|keep| work.order.len() as u64 >= keep);
+    if is_enough && place == work.order.len() {
+        return Ok(());
+    }
+    let node = plan.order.first().map_or(0, |key| key.node);
+    let record = match work.order.last().copied().filter(|_| is_enough) {
+        Some(last) => {
+            work.order.pop();
+            usize::from(last)
+        }
+        None => {
+            let is_counted_out = work.records() >= SORT_ROWS_MAX;
+            let refused =
+                full(node, is_counted_out, "SORT_ROWS_MAX: more rows to sort than the board keeps; add LIMIT");
+            work.push().map_err(|_| refused)?
+        }
+    };
+    let keys_stored = keys.iter().zip(&plan.order).map(|(value, key)| (*value, key.kind, key.node));
+    store_all(keys_stored, work.record_mut(record))?;
+    let outputs_at = kinds.map(place_bytes).sum::<usize>();
+    let mut places = work.record_mut(record).get_mut(outputs_at..).unwrap_or_default();
+    for output in &plan.outputs {
+        let value = fitted(scope.eval(output.node, bump)?, output.kind);
+        let (place, rest) = places.split_at_mut(place_bytes(output.kind));
+        store(value, place).map_err(|_| too_long(output.node))?;
+        places = rest;
+    }
+    let _ = work.order.insert(place, record as u16); // there is room for every record
+    Ok(())
+}
+
+/// Keeps a row if none is equal to it.
+pub(super) fn distinct_row<'v, const BYTES: usize>(
+    plan: &Plan,
+    work: &mut Workspace<BYTES>,
+    scope: &Scope<'_, 'v>,
+    bump: &mut Bump<'v>,
+) -> Result<(), Fault> {
+    let mut values = [Value::Null; COLUMNS_MAX];
+    let mut hash = HASH_START;
+    for (value, output) in values.iter_mut().zip(&plan.outputs) {
+        *value = fitted(scope.eval(output.node, bump)?, output.kind);
+        hash = mix(hash, *value);
+    }
+    let values = &values[..plan.outputs.len()];
+    let kinds = plan.outputs.iter().map(|output| output.kind);
+    if find(work, hash, values, kinds, work.records().saturating_sub(1)).is_some() {
+        return Ok(());
+    }
+    let is_counted_out = work.records() >= DISTINCT_ROWS_MAX;
+    let refused = full(0, is_counted_out, "DISTINCT_ROWS_MAX: more different rows than the board keeps");
+    let record = work.push().map_err(|_| refused)?;
+    let record = work.record_mut(record);
+    record[..HASH_BYTES].copy_from_slice(&hash.to_le_bytes());
+    let outputs = values.iter().zip(&plan.outputs).map(|(value, output)| (*value, output.kind, output.node));
+    store_all(outputs, &mut record[HASH_BYTES..])
+}
+
+/// The order of two rows by the keys of ORDER BY.
+fn compare<'a, 'b>(
+    plan: &Plan,
+    a: impl Iterator<Item = Value<'a>>,
+    b: impl Iterator<Item = Value<'b>>,
+) -> Ordering {
+    for ((a, b), key) in a.zip(b).zip(&plan.order) {
+        let ordering = order(a, b);
+        let ordering = if key.descending { ordering.reverse() } else { ordering };
+        if ordering != Ordering::Equal {
+            return ordering;
+        }
+    }
+    Ordering::Equal
+}
+
+// ---- From records to the answer ----
+
+/// Values that the expressions of a group or of a different row may use.
+const SLOTS_MAX: usize = if COLUMNS_MAX > GROUP_KEYS_MAX + AGGREGATES_MAX {
+    COLUMNS_MAX
+} else {
+    GROUP_KEYS_MAX + AGGREGATES_MAX
+};
+
+/// Puts records in order and makes rows of them.
+pub(super) struct Sorted<'s> {
+    pub(super) select: &'s Select,
+    pub(super) plan: &'s Plan,
+    pub(super) text: &'s str,
+}
+
+impl Sorted<'_> {
+    /// Where a record stands among those that are in order already; none if it is left out.
+    pub(super) fn place<const BYTES: usize>(
+        &self,
+        work: &Workspace<BYTES>,
+        record: usize,
+    ) -> Result<Option<usize>, Fault> {
+        let mut scratch = [0; EXPRESSION_TEXT_BYTES_MAX];
+        let mut bump = &mut scratch[..];
+        let slots = self.slots(work, record)?;
+        let scope = self.scope(&slots);
+        if let Some(having) = self.select.having
+            && !scope.holds(having, &mut bump)?
+        {
+            return Ok(None);
+        }
+        if self.plan.mode == Mode::Group && self.select.distinct && self.is_repeated(work, record)? {
+            return Ok(None);
+        }
+        if self.plan.mode == Mode::Distinct && self.plan.order.is_empty() {
+            return Ok(Some(work.order.len())); // in the order in which they came
+        }
+        let mut keys = [Value::Null; SORT_KEYS_MAX];
+        for (value, key) in keys.iter_mut().zip(&self.plan.order) {
+            *value = scope.eval(key.node, &mut bump)?;
+        }
+        let (mut low, mut high) = (0, work.order.len());
+        while low < high {
+            let middle = (low + high) / 2;
+            let there = work.order.get(middle).copied().map_or(0, usize::from);
+            if self.is_after(work, there, &keys, &slots)? {
+                high = middle;
+            } else {
+                low = middle + 1;
+            }
+        }
+        Ok(Some(low))
+    }
+
+    /// Whether a record comes after one with these keys; groups that tie are ordered by what they are grouped by.
+    fn is_after<const BYTES: usize>(
+        &self,
+        work: &Workspace<BYTES>,
+        there: usize,
+        keys: &[Value<'_>],
+        slots: &[Value<'_>],
+    ) -> Result<bool, Fault> {
+        let mut scratch = [0; EXPRESSION_TEXT_BYTES_MAX];
+        let mut bump = &mut scratch[..];
+        let slots_there = self.slots(work, there)?;
+        let scope = self.scope(&slots_there);
+        let mut keys_there = [Value::Null; SORT_KEYS_MAX];
+        for (value, key) in keys_there.iter_mut().zip(&self.plan.order) {
+            *value = scope.eval(key.node, &mut bump)?;
+        }
+        let by_order = compare(self.plan, keys_there.iter().copied(), keys.iter().copied());
+        let grouped_by = slots_there.iter().zip(slots).take(self.plan.keys.len());
+        let by_keys = grouped_by.map(|(a, b)| order(*a, *b)).find(|ordering| ordering.is_ne());
+        Ok(by_order.then(by_keys.unwrap_or(Ordering::Equal)) == Ordering::Greater)
+    }
+
+    /// Whether a group that was kept gives the same row.
+    fn is_repeated<const BYTES: usize>(&self, work: &Workspace<BYTES>, record: usize) -> Result<bool, Fault> {
+        let mut scratch = [0; EXPRESSION_TEXT_BYTES_MAX];
+        let slots = self.slots(work, record)?;
+        let mut bump = &mut scratch[..];
+        let mut row = [Value::Null; COLUMNS_MAX];
+        for (cell, output) in row.iter_mut().zip(&self.plan.outputs) {
+            *cell = self.scope(&slots).eval(output.node, &mut bump)?;
+        }
+        for there in &work.order {
+            let mut is_same = true;
+            self.row(work, usize::from(*there), &mut |cells| {
+                is_same = cells.iter().zip(&row).all(|(a, b)| order(*a, *b) == Ordering::Equal);
+            })?;
+            if is_same {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Makes the row of a record and gives it away.
+    pub(super) fn row<const BYTES: usize>(
+        &self,
+        work: &Workspace<BYTES>,
+        record: usize,
+        give: &mut dyn FnMut(&[Value<'_>]),
+    ) -> Result<(), Fault> {
+        let mut row = [Value::Null; COLUMNS_MAX];
+        let outputs = &self.plan.outputs;
+        if self.plan.mode == Mode::Group {
+            let mut scratch = [0; EXPRESSION_TEXT_BYTES_MAX];
+            let mut bump = &mut scratch[..];
+            let slots = self.slots(work, record)?;
+            for (cell, output) in row.iter_mut().zip(outputs) {
+                *cell = fitted(self.scope(&slots).eval(output.node, &mut bump)?, output.kind);
+            }
+            give(&row[..outputs.len()]);
+            return Ok(());
+        }
+        let at = match self.plan.mode {
+            Mode::Sort => self.plan.order.iter().map(|key| place_bytes(key.kind)).sum(),
+            _ => HASH_BYTES,
+        };
+        let places = work.record(record).get(at..).unwrap_or_default();
+        let values = load_all(places, outputs.iter().map(|output| output.kind));
+        row.iter_mut().zip(values).for_each(|(cell, value)| *cell = value);
+        give(&row[..outputs.len()]);
+        Ok(())
+    }
+
+    fn scope<'v>(&'v self, slots: &'v [Value<'v>]) -> Scope<'v, 'v> {
+        Scope { tree: &self.select.tree, text: self.text, cells: &[], slots }
+    }
+
+    /// The keys and aggregates of a group, or the columns of a different row.
+    fn slots<'w, const BYTES: usize>(
+        &self,
+        work: &'w Workspace<BYTES>,
+        record: usize,
+    ) -> Result<[Value<'w>; SLOTS_MAX], Fault> {
+        let mut slots = [Value::Null; SLOTS_MAX];
+        let places = work.record(record).get(HASH_BYTES..).unwrap_or_default();
+        if self.plan.mode != Mode::Group {
+            let values = load_all(places, self.plan.outputs.iter().map(|output| output.kind));
+            slots.iter_mut().zip(values).for_each(|(slot, value)| *slot = value);
+            return Ok(slots);
+        }
+        let keys = load_all(places, self.plan.keys.iter().map(|key| key.kind));
+        slots.iter_mut().zip(keys).for_each(|(slot, value)| *slot = value);
+        let mut at = self.plan.keys.iter().map(|key| place_bytes(key.kind)).sum::<usize>();
+        for (slot, used) in slots.iter_mut().skip(self.plan.keys.len()).zip(&self.plan.aggregates) {
+            let bytes = aggregate::state_bytes(used);
+            let state = places.get(at..at + bytes).unwrap_or_default();
+            *slot = aggregate::finish(used.aggregate, state).map_err(|fault| fault.at(used.node))?;
+            at += bytes;
+        }
+        Ok(slots)
+    }
+}
