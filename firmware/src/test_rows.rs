@@ -4,7 +4,7 @@ use shared::{
     device::Step,
     link_test,
     message::{self, BodyTooLong, Cursor, Done, ErrorCode, Failure, LinkTest, Part, RowsWriter, Started},
-    rowcode,
+    schema,
 };
 
 /// How far one such stream is.
@@ -60,10 +60,10 @@ impl TestRows {
 
     /// As many rows as fit.
     fn write_batch(&mut self, body: &mut [u8]) -> Result<usize, BodyTooLong> {
-        let mut rows = RowsWriter::new(body);
+        let mut rows = RowsWriter::new(body, schema::kinds(&link_test::COLUMNS));
         while self.next < u64::from(self.test.rows) {
             let cells = link_test::row(self.test.seed, self.next);
-            if rows.push(|out| rowcode::write_row(&link_test::COLUMNS, &cells, out)).is_err() {
+            if rows.push(&cells).is_err() {
                 break;
             }
             self.next += 1;

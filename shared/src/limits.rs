@@ -32,6 +32,8 @@ pub const COLUMNS_MAX: usize = 32;
 pub const TABLE_COLUMNS_MAX: usize = 16;
 /// Bytes of a text in a cell.
 pub const TEXT_BYTES_MAX: usize = 64;
+/// Different texts of a column that a run of rows remembers, so that they need not stand in it again.
+pub const RECENT_TEXTS_MAX: usize = 8;
 /// Rows of a page: what one step of a scan reads at most.
 pub const PAGE_ROWS_MAX: u16 = 512;
 
@@ -98,6 +100,8 @@ const _: () = {
     assert!(BODY_BYTES_MAX <= u16::MAX as usize);
     assert!(REQUESTS_MAX <= u8::MAX as usize);
     assert!(TABLE_COLUMNS_MAX < COLUMNS_MAX);
+    assert!(COLUMNS_MAX <= u32::BITS as usize); // a bit for each in a pattern of NULLs
+    assert!(TEXT_BYTES_MAX <= u8::MAX as usize); // a text's length is a byte
     assert!(SELECT_ITEMS_MAX + TABLE_COLUMNS_MAX <= COLUMNS_MAX);
     assert!(SQL_NODES_MAX <= u8::MAX as usize); // a node's number is a byte
     assert!(SQL_LIST_ITEMS_MAX <= u8::MAX as usize);

@@ -10,7 +10,7 @@
 //!   0x06 RECALL     bridge  r        credit            –               send the answer to r again, never do r again
 //!   0x81 HELLO      board   0        0                 BoardHello
 //!   0x82 PART       board   r        n                 Part
-//!   0x83 ROWS       board   r        n                 RowsHead, then the rows up to the end of the frame
+//!   0x83 ROWS       board   r        n                 RowsHead, then the rows (rowcode) up to the end
 //!   0x84 END        board   r        n                 End
 //!   0x85 PONG       board   0        nonce             Progress of each request that is open
 //!   0x86 UNKNOWN    board   r        the kind          –               a frame of a kind the board does not know
@@ -21,7 +21,9 @@
 
 use crate::{
     limits::{COMMAND_BYTES_MAX, HINT_BYTES_MAX, REQUESTS_MAX},
+    rowcode::{RowEncoder, RowError},
     schema::Columns,
+    value::{ColumnType, Value},
 };
 use core::fmt;
 use serde::{Deserialize, Serialize};
@@ -438,7 +440,8 @@ pub fn read_rows(body: &[u8]) -> Option<(RowsHead, &[u8])> {
 #[derive(Debug)]
 pub struct RowsWriter<'b> {
     body: &'b mut [u8],
-    used: usize,
+    encoder: RowEncoder,
+    bits: usize,
     count: u16,
 }
 
@@ -446,16 +449,17 @@ pub struct RowsWriter<'b> {
 const ROWS_HEAD_BYTES_MAX: usize = 3 + 10;
 
 impl<'b> RowsWriter<'b> {
-    /// Begins a batch in `body`.
-    pub fn new(body: &'b mut [u8]) -> Self {
-        Self { body, used: ROWS_HEAD_BYTES_MAX, count: 0 }
+    /// Begins a batch of rows of these columns in `body`.
+    pub fn new(body: &'b mut [u8], kinds: impl IntoIterator<Item = ColumnType>) -> Self {
+        Self { body, encoder: RowEncoder::new(kinds), bits: 0, count: 0 }
     }
 
-    /// Lets `write` put one row where the next one goes. A row that fails leaves no trace.
-    pub fn push<E>(&mut self, write: impl FnOnce(&mut [u8]) -> Result<usize, E>) -> Result<(), E> {
-        let room = self.body.get_mut(self.used..).unwrap_or_default();
-        self.used += write(room)?;
-        self.count += 1;
+    /// Appends one row. A row that fails leaves no trace.
+    pub fn push(&mut self, cells: &[Value]) -> Result<(), RowError> {
+        let count = self.count.checked_add(1).ok_or(RowError::Full)?;
+        let room = self.body.get_mut(ROWS_HEAD_BYTES_MAX..).unwrap_or_default();
+        self.encoder.append(cells, room, &mut self.bits)?;
+        self.count = count;
         Ok(())
     }
 
@@ -468,8 +472,11 @@ impl<'b> RowsWriter<'b> {
     pub fn finish(self, next: u64) -> Result<usize, BodyTooLong> {
         let head = RowsHead { count: self.count, next };
         let head_bytes = write(&head, self.body)?;
-        self.body.copy_within(ROWS_HEAD_BYTES_MAX..self.used, head_bytes);
-        Ok(self.used - ROWS_HEAD_BYTES_MAX + head_bytes)
+        let row_bytes = self.bits.div_ceil(8);
+        if row_bytes > 0 {
+            self.body.copy_within(ROWS_HEAD_BYTES_MAX..ROWS_HEAD_BYTES_MAX + row_bytes, head_bytes);
+        }
+        Ok(head_bytes + row_bytes)
     }
 }
 

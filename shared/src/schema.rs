@@ -16,3 +16,8 @@ pub struct Column<'a> {
 
 /// The columns of one answer.
 pub type Columns<'a> = heapless::Vec<Column<'a>, COLUMNS_MAX>;
+
+/// The types of these columns.
+pub fn kinds<'c>(columns: &'c [Column<'_>]) -> impl Iterator<Item = ColumnType> + 'c {
+    columns.iter().map(|column| column.kind)
+}

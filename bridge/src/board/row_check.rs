@@ -1,6 +1,6 @@
 //! The rows of a link test, checked one by one.
 
-use shared::{link_test, rowcode::RowReader};
+use shared::{link_test, rowcode::RowDecoder, schema, value::Value};
 
 /// Reads test rows and knows which comes next.
 #[derive(Debug)]
@@ -18,12 +18,12 @@ impl RowCheck {
 
     /// Reads one batch; an error if any row is not the one that must come.
     pub fn batch(&mut self, count: u16, bytes: &[u8]) -> Result<(), String> {
-        let mut reader = RowReader::new(&link_test::COLUMNS, bytes);
-        let mut cells = heapless::Vec::new();
+        let mut reader = RowDecoder::new(schema::kinds(&link_test::COLUMNS), bytes, count);
+        let mut cells = [Value::Null; link_test::COLUMNS.len()];
         for _ in 0..count {
             let row = self.rows;
             match reader.next_row(&mut cells) {
-                Ok(true) if cells[..] == link_test::row(self.seed, row) => self.rows += 1,
+                Ok(true) if cells == link_test::row(self.seed, row) => self.rows += 1,
                 Ok(true) => return Err(format!("row {row} is not what was sent: {cells:?}")),
                 unread => return Err(format!("row {row} cannot be read: {unread:?}")),
             }

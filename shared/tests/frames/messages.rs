@@ -10,7 +10,8 @@ use shared::{
         OpenRequests, Part, Progress, ProgressList, Request, ResetReason, RowsHead, RowsWriter, Started,
         Status, Version, WireError,
     },
-    rowcode::{self, RowReader},
+    rowcode::RowDecoder,
+    schema,
     schema::Column,
     value::{ColumnType, Value},
 };
@@ -44,7 +45,7 @@ fn text(chars_max: usize) -> impl Strategy<Value = String> {
     vec(any::<char>(), 0..=chars_max).prop_map(String::from_iter)
 }
 
-const ERROR_CODES: [ErrorCode; 8] = [
+const ERROR_CODES: [ErrorCode; 16] = [
     ErrorCode::Unsupported,
     ErrorCode::Busy,
     ErrorCode::NotExecuted,
@@ -53,6 +54,14 @@ const ERROR_CODES: [ErrorCode; 8] = [
     ErrorCode::Value,
     ErrorCode::TooLong,
     ErrorCode::Cursor,
+    ErrorCode::Capacity,
+    ErrorCode::UnknownDatabase,
+    ErrorCode::UnknownTable,
+    ErrorCode::UnknownColumn,
+    ErrorCode::Type,
+    ErrorCode::Overflow,
+    ErrorCode::Exists,
+    ErrorCode::Damaged,
 ];
 
 const RESET_REASONS: [ResetReason; 5] = [
@@ -228,11 +237,11 @@ proptest! {
     fn rows_return_as_they_were((kinds, rows) in table(), next in any::<u64>()) {
         let columns = columns(kinds);
         let mut body = room();
-        let mut writer = RowsWriter::new(&mut body);
+        let mut writer = RowsWriter::new(&mut body, schema::kinds(&columns));
         let mut written = Vec::new();
         for row in &rows {
             let cells: Vec<Value<'_>> = row.iter().map(Cell::value).collect();
-            if writer.push(|out| rowcode::write_row(&columns, &cells, out)).is_ok() {
+            if writer.push(&cells).is_ok() {
                 written.push(cells); // one that does not fit leaves no trace
             }
         }
@@ -241,8 +250,8 @@ proptest! {
 
         let (head, bytes) = message::read_rows(&body[..len]).expect("a batch");
         prop_assert_eq!(head, RowsHead { count: written.len() as u16, next });
-        let mut reader = RowReader::new(&columns, bytes);
-        let mut cells = heapless::Vec::new();
+        let mut reader = RowDecoder::new(schema::kinds(&columns), bytes, head.count);
+        let mut cells = vec![Value::Null; columns.len()];
         for row in written {
             prop_assert_eq!(reader.next_row(&mut cells), Ok(true));
             prop_assert!(are_same(&cells, &row), "{:?} became {:?}", row, cells);

@@ -7,7 +7,7 @@ use shared::{
     device::{Answerer, Identity, Now, Step},
     link_test,
     message::{self, Cursor, Done, ErrorCode, Failure, LinkTest, Part, Request, RowsWriter, Started},
-    rowcode,
+    schema,
 };
 use std::collections::BTreeMap;
 
@@ -122,10 +122,10 @@ impl Answerer for Board {
                 if *next == end {
                     return Step::Done(Done { rows: end - *begin });
                 }
-                let mut rows = RowsWriter::new(body);
+                let mut rows = RowsWriter::new(body, schema::kinds(&link_test::COLUMNS));
                 while *next < end && rows.count() < self.batch_rows {
                     let cells = link_test::row(test.seed, *next);
-                    if rows.push(|out| rowcode::write_row(&link_test::COLUMNS, &cells, out)).is_err() {
+                    if rows.push(&cells).is_err() {
                         break;
                     }
                     *next += 1;

@@ -8,7 +8,9 @@ use shared::{
     limits::WIRE_BYTES_MAX,
     link_test,
     message::{Class, ErrorCode, LinkTest, Part, Request},
-    rowcode::RowReader,
+    rowcode::RowDecoder,
+    schema,
+    value::Value,
 };
 use std::collections::{BTreeMap, VecDeque};
 
@@ -316,11 +318,11 @@ impl World {
                 given.push(request);
                 let answer = open_answer(answers, request);
                 answer.parts += 1;
-                let mut reader = RowReader::new(&link_test::COLUMNS, bytes);
-                let mut cells = heapless::Vec::new();
+                let mut reader = RowDecoder::new(schema::kinds(&link_test::COLUMNS), bytes, count);
+                let mut cells = [Value::Null; link_test::COLUMNS.len()];
                 for _ in 0..count {
                     assert_eq!(reader.next_row(&mut cells), Ok(true));
-                    let shared::value::Value::Int(row) = cells[0] else { panic!("no row number: {cells:?}") };
+                    let Value::Int(row) = cells[0] else { panic!("no row number: {cells:?}") };
                     assert_eq!(cells, link_test::row(answer.rows_test, row.cast_unsigned()));
                     answer.rows.push(row.cast_unsigned());
                 }
