@@ -35,6 +35,17 @@ impl fmt::Display for Utc {
 /// Reads an RFC 3339 moment: `2026-11-18T05:00:00Z`, with a fraction (digits past the sixth are cut), a space
 /// or lower case for `T`, and an offset for `Z`. On an error: the position of the first byte that does not fit.
 pub fn parse_rfc3339(text: &str) -> Result<i64, usize> {
+    parse(text, false)
+}
+
+/// Reads what a person may write for a moment: [RFC 3339](parse_rfc3339), the same without an offset (UTC), or a
+/// day alone (its first moment in UTC). On an error: the position of the first byte that does not fit.
+pub fn parse_timestamp(text: &str) -> Result<i64, usize> {
+    parse(text, true)
+}
+
+/// `is_lenient`: the offset, or all after the day, may be missing.
+fn parse(text: &str, is_lenient: bool) -> Result<i64, usize> {
     let bytes = text.as_bytes();
     let at = |index: usize, wanted: &[u8]| {
         let found = bytes.get(index).is_some_and(|byte| wanted.contains(byte));
@@ -45,6 +56,9 @@ pub fn parse_rfc3339(text: &str) -> Result<i64, usize> {
     let month = digits(bytes, 5, 2, 1, 12)?;
     at(7, b"-")?;
     let day = digits(bytes, 8, 2, 1, days_in_month(year, month))?;
+    if is_lenient && bytes.len() == 10 {
+        return Ok(days_from_civil(year, month, day) * DAY_US);
+    }
     at(10, b"Tt ")?;
     let hour = digits(bytes, 11, 2, 0, 23)?;
     at(13, b":")?;
@@ -74,6 +88,7 @@ pub fn parse_rfc3339(text: &str) -> Result<i64, usize> {
             offset_minutes = (hours * 60 + minutes) * if *sign == b'-' { -1 } else { 1 };
             index += 6;
         }
+        None if is_lenient => {}
         _ => return Err(index),
     }
     if index != bytes.len() {
@@ -159,6 +174,19 @@ mod tests {
         assert_eq!(parse_rfc3339("2026-11-18T05:00:00Zulu"), Err(20));
         assert_eq!(parse_rfc3339("2026-11-18T05:00:00.Z"), Err(20));
         assert_eq!(parse_rfc3339("ünfug"), Err(0));
+    }
+
+    #[test]
+    fn a_person_may_leave_out_the_offset_or_the_time_of_day() {
+        assert_eq!(parse_timestamp("1970-01-02"), Ok(DAY_US));
+        assert_eq!(parse_timestamp("1970-01-01 00:00:01"), Ok(SECOND_US));
+        assert_eq!(parse_timestamp("1970-01-01T00:00:01.5"), Ok(SECOND_US * 3 / 2));
+        assert_eq!(parse_timestamp("1970-01-01T01:00:00+01:00"), Ok(0));
+        assert_eq!(parse_timestamp("2023-02-29"), Err(8));
+        assert_eq!(parse_timestamp("2023-02-2"), Err(9));
+        assert_eq!(parse_timestamp("2023-02-20 "), Err(11));
+        assert_eq!(parse_timestamp("2023-02-20Z"), Err(10));
+        assert_eq!(parse_timestamp("2023-02-20 05:00"), Err(16));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Any bytes at the door: what comes in damaged, forged or as noise does no harm, and the next good frame is found.
 //!
-//! `stream`, `contents`, `command_line`, `device_end` and `host_end` each hold a `check` of any bytes. The seeded
-//! test in `noise` and the targets in `shared/fuzz` run the same checks.
+//! `stream`, `contents`, `command_line`, `sql_text`, `device_end` and `host_end` each hold a `check` of any bytes. The
+//! seeded test in `noise` and the targets in `shared/fuzz` run the same checks.
 
 #[path = "protocol/board.rs"]
 mod board;
@@ -21,6 +21,10 @@ mod messages;
 mod noise;
 #[path = "frames/script.rs"]
 mod script;
+#[path = "frames/sql_text.rs"]
+mod sql_text;
+#[path = "frames/sql_written.rs"]
+mod sql_written;
 #[path = "frames/stream.rs"]
 mod stream;
 

@@ -8,8 +8,8 @@
 //!   cargo +nightly fuzz run host fuzz/artifacts/host/crash-…      what was found, again
 //! ```
 //!
-//! Targets: `frame_decoder`, `messages`, `device`, `host`, `command`. Bytes are read as a script of what happens, so
-//! that a fuzzer without a notion of check sums still sends whole frames.
+//! Targets: `frame_decoder`, `messages`, `device`, `host`, `command`, `sql`. Bytes are read as a script of what happens,
+//! so that a fuzzer without a notion of check sums still sends whole frames.
 
 #[path = "../../tests/protocol/board.rs"]
 mod board;
@@ -23,6 +23,10 @@ mod device_end;
 mod host_end;
 #[path = "../../tests/frames/script.rs"]
 mod script;
+#[path = "../../tests/frames/sql_text.rs"]
+mod sql_text;
+#[path = "../../tests/frames/sql_written.rs"]
+mod sql_written;
 #[path = "../../tests/frames/stream.rs"]
 mod stream;
 
@@ -50,4 +54,9 @@ pub fn host(bytes: &[u8]) {
 /// A fault has a place in the text; what is understood means the same in any case and space, and as it is printed.
 pub fn command(bytes: &[u8]) {
     command_line::check(bytes);
+}
+
+/// A fault has a place in the text; what is understood is one bounded tree, and means the same as it is written.
+pub fn sql(bytes: &[u8]) {
+    sql_text::check(bytes);
 }

@@ -1,6 +1,6 @@
 //! As many seeded cases of noise as fit into a time: nothing panics, and after each a good frame is found.
 
-use crate::{command_line, contents, device_end, host_end, stream};
+use crate::{command_line, contents, device_end, host_end, sql_text, stream};
 use shared::link_test::mix;
 use std::{
     env,
@@ -36,6 +36,7 @@ fn run(seed: u64) {
     stream::check(&script);
     contents::check(&script);
     command_line::check(&script);
+    sql_text::check(&script);
     device_end::check(&script);
     host_end::check(&script);
 }
