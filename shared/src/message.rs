@@ -392,6 +392,13 @@ impl Failure {
         Self { code, position: u16::try_from(position).unwrap_or(u16::MAX), hint: text }
     }
 
+    /// The same in a text that begins `offset` bytes further on.
+    pub fn shifted(mut self, offset: usize) -> Self {
+        let position = usize::from(self.position).saturating_add(offset);
+        self.position = u16::try_from(position).unwrap_or(u16::MAX);
+        self
+    }
+
     /// As it travels.
     pub fn as_wire(&self) -> WireError<'_> {
         WireError { code: self.code, position: self.position, hint: &self.hint }

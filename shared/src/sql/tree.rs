@@ -2,9 +2,7 @@
 //!
 //! Nothing here borrows, so that a board can keep a query beside its text between two steps of running it.
 
-use crate::limits::{
-    GROUP_KEYS_MAX, SELECT_ITEMS_MAX, SORT_KEYS_MAX, SQL_LIST_ITEMS_MAX, SQL_NODES_MAX,
-};
+use crate::limits::{GROUP_KEYS_MAX, SELECT_ITEMS_MAX, SORT_KEYS_MAX, SQL_LIST_ITEMS_MAX, SQL_NODES_MAX};
 
 /// A place in the text of the query.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -86,6 +86,7 @@ impl Answerer for Board {
                     *self.executed.entry(utc_us).or_default() += 1;
                     texts(1, 0)
                 }
+                _ => Err(Failure::new(ErrorCode::Unsupported, 0, format_args!("not here"))),
             },
         }
     }
