@@ -87,6 +87,8 @@ impl Answerer for Board {
             }
         }
     }
+
+    fn close(&mut self, _work: Work) {} // a work holds nothing of the board yet
 }
 
 impl Board {
@@ -134,6 +136,10 @@ impl Board {
             stack_bytes_used_max: stack.bytes_used_max,
             stack_bytes: stack.bytes,
             link: *now.link,
+            tables: 0,
+            rows: 0,
+            rows_overwritten_unread: 0,
+            queries: 0,
         }
     }
 

@@ -40,6 +40,7 @@ impl Format {
 }
 
 /// A parsed command. What it borrows is the text.
+#[expect(clippy::large_enum_variant, reason = "there is no heap to put a new table's columns on")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command<'a> {
     /// `get status [where format = F]`
