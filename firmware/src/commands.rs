@@ -1,9 +1,11 @@
 //! Answers to requests: what each command does, and the parts its answer is made of.
 
 use crate::{BUILD, Board, test_rows::TestRows};
+use core::fmt::Write as _;
 use shared::{
-    command::{self, Command, TOPICS, Topic},
+    command::{self, Command, Topic},
     device::{Answerer, Identity, Now, Step},
+    limits::HELP_BYTES_MAX,
     message::{self, Cursor, Done, ErrorCode, Failure, Part, Request, Status, Version, feature},
     version,
 };
@@ -53,8 +55,12 @@ impl Answerer for Board {
             Request::Command(text) => match command::parse(text)? {
                 Command::GetStatus(_) => Answer::Status,
                 Command::GetVersion(_) => Answer::Version,
-                Command::Help(topic) => Answer::Help(topic.map_or(TOPICS, core::slice::from_ref)),
+                Command::Help(topics) => Answer::Help(topics),
                 Command::SetTime(utc_us) => self.set_time(now.uptime_us, utc_us),
+                Command::RunClient(_) | Command::GetJobs(_) => {
+                    return Err(unsupported(format_args!("bridge only: ask the bridge, not a board")));
+                }
+                _ => return Err(unsupported(format_args!("this board has no tables yet"))),
             },
             Request::SetTime(utc_us) => self.set_time(now.uptime_us, utc_us),
             Request::LinkTest(test) => {
@@ -81,6 +87,8 @@ impl Answerer for Board {
             }
         }
     }
+
+    fn close(&mut self, _work: Work) {} // a work holds nothing of the board yet
 }
 
 impl Board {
@@ -91,15 +99,18 @@ impl Board {
 
     /// The part with this number, or the end.
     fn part(&self, answer: Answer, index: usize, body: &mut [u8], now: Now<'_>) -> Step {
-        let mut line = heapless::String::<HELP_LINE_BYTES_MAX>::new();
+        let mut text = heapless::String::<HELP_BYTES_MAX>::new();
         let part = match (answer, index) {
             (Answer::Status, 0) => Part::Status(self.status(now)),
             (Answer::Version, 0) => Part::Version(self.version()),
             (Answer::Help(topics), _) if index < topics.len() => {
-                let Topic { usage, about, .. } = &topics[index];
-                // Every topic's line fits; a test asks for them all.
-                let _ = core::fmt::write(&mut line, format_args!("{usage:<44} {about}"));
-                Part::Text(&line)
+                let topic = &topics[index];
+                // Every topic fits: its bound says so.
+                let _ = match topics {
+                    [only] => write!(text, "{only:#}"),
+                    _ => write!(text, "{topic}"),
+                };
+                Part::Text(&text)
             }
             _ => return Step::Done(Done { rows: 0 }),
         };
@@ -125,6 +136,10 @@ impl Board {
             stack_bytes_used_max: stack.bytes_used_max,
             stack_bytes: stack.bytes,
             link: *now.link,
+            tables: 0,
+            rows: 0,
+            rows_overwritten_unread: 0,
+            queries: 0,
         }
     }
 
@@ -133,5 +148,6 @@ impl Board {
     }
 }
 
-/// Bytes of a line of help.
-const HELP_LINE_BYTES_MAX: usize = 128;
+fn unsupported(hint: core::fmt::Arguments<'_>) -> Failure {
+    Failure::new(ErrorCode::Unsupported, 0, hint)
+}

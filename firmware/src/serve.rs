@@ -28,12 +28,12 @@ pub enum Closed {
 
 /// Serves one link until it closes. Several run at once on one board; each has a session of its own.
 ///
-/// Cancelling it (dropping it) ends the session; rows and clock are the board's and stay.
+/// Cancelling it (dropping it) ends the session and gives its queries back; rows and clock are the board's and stay.
 pub async fn serve(board: &RefCell<Board>, clock: &impl Clock, rx: impl Read, tx: impl Write) -> Closed {
-    let device = RefCell::new(Device::new());
+    let end = Served { board, device: RefCell::new(Device::new()) };
     let heard = Signal::<NoopRawMutex, ()>::new();
-    let receive = receive(board, clock, &device, &heard, rx);
-    let send = send(board, clock, &device, &heard, tx);
+    let receive = receive(board, clock, &end.device, &heard, rx);
+    let send = send(board, clock, &end.device, &heard, tx);
     match select(receive, send).await {
         Either::First(closed) | Either::Second(closed) => closed,
     }
@@ -41,6 +41,22 @@ pub async fn serve(board: &RefCell<Board>, clock: &impl Clock, rx: impl Read, tx
 
 type Heard = Signal<NoopRawMutex, ()>;
 type LinkDevice = RefCell<Device<<Board as shared::device::Answerer>::Work>>;
+
+/// A device that gives back all work when it is dropped, however its link ended.
+struct Served<'b> {
+    board: &'b RefCell<Board>,
+    device: LinkDevice,
+}
+
+impl Drop for Served<'_> {
+    fn drop(&mut self) {
+        // Nobody holds the board while a link waits, and a link is dropped while it waits. Only a panic on a host
+        // could be within the board now; it must not become a second one.
+        if let Ok(mut board) = self.board.try_borrow_mut() {
+            self.device.get_mut().end(&mut *board);
+        }
+    }
+}
 
 async fn receive(
     board: &RefCell<Board>,
@@ -88,7 +104,7 @@ async fn send(
                         select(heard.wait(), clock.sleep_until_us(deadline_us)).await;
                     }
                 }
-                if device.borrow_mut().expire(clock.uptime_us()) {
+                if device.borrow_mut().expire(clock.uptime_us(), &mut *board.borrow_mut()) {
                     return Closed::Quiet;
                 }
             }

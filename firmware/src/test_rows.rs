@@ -17,17 +17,19 @@ pub(crate) struct TestRows {
     begin: u64,
     /// The next row.
     next: u64,
+    /// Rows that came before this generation.
+    rows: u64,
 }
 
 impl TestRows {
     /// The stream from `cursor` on, or from its beginning.
     pub(crate) fn open(test: LinkTest, cursor: Option<Cursor>) -> Result<Self, Failure> {
         let end = u64::from(test.rows);
-        let Cursor { next, end: wanted } = cursor.unwrap_or(Cursor { next: 0, end });
+        let Cursor { next, end: wanted, rows } = cursor.unwrap_or(Cursor { next: 0, end, rows: 0 });
         if wanted != end || next > end {
             return Err(Failure::new(ErrorCode::Cursor, 0, format_args!("this stream ends at row {end}")));
         }
-        Ok(Self { test, started: false, begin: next, next })
+        Ok(Self { test, started: false, begin: next, next, rows })
     }
 
     /// Goes back to `cursor`.
@@ -53,9 +55,9 @@ impl TestRows {
     }
 
     fn write_head(&self, body: &mut [u8]) -> Result<usize, BodyTooLong> {
-        let cursor = Cursor { next: self.begin, end: u64::from(self.test.rows) };
+        let cursor = Cursor { next: self.begin, end: u64::from(self.test.rows), rows: self.rows };
         let columns = link_test::COLUMNS.into_iter().collect();
-        message::write(&Part::Started(Started { columns, cursor, lost: 0 }), body)
+        message::write(&Part::Started(Started { columns, cursor, lost: 0, clock_set: false }), body)
     }
 
     /// As many rows as fit.

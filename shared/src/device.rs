@@ -38,6 +38,10 @@ pub trait Answerer {
 
     /// Does a little, and writes the next piece of the answer to `body` if it has one.
     fn step(&mut self, work: &mut Self::Work, body: &mut [u8], now: Now<'_>) -> Step;
+
+    /// Nobody will ask for this work again. Called exactly once for each that was opened: when the bridge closes the
+    /// request, when it fails, and when the session or the device ends.
+    fn close(&mut self, work: Self::Work);
 }
 
 /// Who a board is, for its hello.
@@ -136,6 +140,15 @@ struct Slot<W> {
     ended: bool,
 }
 
+impl<W> Slot<W> {
+    /// There is nothing to go on with; only the failure is kept.
+    fn fail<A: Answerer<Work = W>>(&mut self, answerer: &mut A, failure: Failure) {
+        if let Ok(work) = core::mem::replace(&mut self.work, Err(failure)) {
+            answerer.close(work);
+        }
+    }
+}
+
 #[derive(Debug)]
 enum Aside {
     End { request: u16, generation: u8, code: ErrorCode },
@@ -211,12 +224,17 @@ impl<W> Device<W> {
     }
 
     /// Ends the session if its deadline is past. On a link that can be closed, close it when this is true.
-    pub fn expire(&mut self, uptime_us: u64) -> bool {
+    pub fn expire<A: Answerer<Work = W>>(&mut self, uptime_us: u64, answerer: &mut A) -> bool {
         let expired = self.deadline_us().is_some_and(|deadline_us| uptime_us >= deadline_us);
         if expired {
-            self.requests.reset();
+            self.requests.reset(answerer);
         }
         expired
+    }
+
+    /// Ends the session and gives back all work. Call it before the device is dropped.
+    pub fn end<A: Answerer<Work = W>>(&mut self, answerer: &mut A) {
+        self.requests.reset(answerer);
     }
 
     /// What the link has seen.
@@ -233,9 +251,9 @@ enum Next {
 }
 
 impl<W> Requests<W> {
-    fn reset(&mut self) {
+    fn reset<A: Answerer<Work = W>>(&mut self, answerer: &mut A) {
+        self.close(answerer, |_| true);
         self.session = None;
-        self.slots = [const { None }; REQUESTS_MAX];
         self.pong = None;
         self.asides.clear();
     }
@@ -272,10 +290,10 @@ impl<W> Requests<W> {
                     slot.credit = slot.credit.max(header.sequence);
                 }
             }
-            kind::CLOSE => self.close(|request| request == header.request),
+            kind::CLOSE => self.close(answerer, |request| request == header.request),
             kind::PING => {
                 if let Some(open) = message::read::<OpenRequests>(body) {
-                    self.close(|request| !open.contains(&request));
+                    self.close(answerer, |request| !open.contains(&request));
                     self.pong = Some(header.sequence);
                 }
             }
@@ -291,7 +309,7 @@ impl<W> Requests<W> {
         if self.session.as_ref().is_some_and(|session| session.nonce == hello.nonce) {
             return; // a copy; what was opened since stays open
         }
-        self.reset();
+        self.reset(answerer);
         if hello.version_max < version::MIN || hello.version_min > version::CURRENT {
             return; // our hello tells the bridge why
         }
@@ -346,7 +364,7 @@ impl<W> Requests<W> {
         if let Ok(work) = &mut slot.work
             && let Err(failure) = answerer.rewind(work, cursor)
         {
-            slot.work = Err(failure);
+            slot.fail(answerer, failure);
         }
         self.counters.resumes += 1;
     }
@@ -371,10 +389,10 @@ impl<W> Requests<W> {
         let _ = self.asides.push_back(aside);
     }
 
-    fn close(&mut self, is_closed: impl Fn(u16) -> bool) {
+    fn close<A: Answerer<Work = W>>(&mut self, answerer: &mut A, is_closed: impl Fn(u16) -> bool) {
         for slot in &mut self.slots {
-            if slot.as_ref().is_some_and(|open| is_closed(open.request)) {
-                *slot = None;
+            if let Some(Slot { work: Ok(work), .. }) = slot.take_if(|open| is_closed(open.request)) {
+                answerer.close(work);
             }
         }
     }
@@ -450,7 +468,7 @@ impl<W> Requests<W> {
             Step::Failed(failure) => {
                 slot.ended = true;
                 let len = written(message::write(&message::End::Err(failure.as_wire()), body));
-                slot.work = Err(failure);
+                slot.fail(answerer, failure);
                 (kind::END, len)
             }
         };

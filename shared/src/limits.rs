@@ -26,6 +26,10 @@ pub const BOARD_ID_BYTES_MAX: usize = 16;
 pub const BUILD_BYTES_MAX: usize = 48;
 /// Bytes of a name: a database's, a table's, a column's.
 pub const NAME_BYTES_MAX: usize = 32;
+/// Bytes of a unit, such as `°C`.
+pub const UNIT_BYTES_MAX: usize = 16;
+/// Bytes of what `help` says of one command.
+pub const HELP_BYTES_MAX: usize = 320;
 /// Columns of an answer.
 pub const COLUMNS_MAX: usize = 32;
 /// Columns of a table, `timestamp` among them.
@@ -99,6 +103,7 @@ const _: () = {
     assert!(COMMAND_BYTES_MAX < REQUEST_BYTES_MAX);
     assert!(BODY_BYTES_MAX <= u16::MAX as usize);
     assert!(REQUESTS_MAX <= u8::MAX as usize);
+    assert!(HELP_BYTES_MAX < BODY_BYTES_MAX);
     assert!(TABLE_COLUMNS_MAX < COLUMNS_MAX);
     assert!(COLUMNS_MAX <= u32::BITS as usize); // a bit for each in a pattern of NULLs
     assert!(TEXT_BYTES_MAX <= u8::MAX as usize); // a text's length is a byte

@@ -122,6 +122,8 @@ pub struct Cursor {
     pub next: u64,
     /// The row at which the stream was bound to end when it began.
     pub end: u64,
+    /// Rows of the answer that came before `next`: a scan passes more than it answers with, and a LIMIT counts these.
+    pub rows: u64,
 }
 
 /// Begins a request, or resumes it in a new generation.
@@ -190,10 +192,12 @@ pub struct Started<'a> {
     /// The columns of every row.
     #[serde(borrow)]
     pub columns: Columns<'a>,
-    /// The first row that follows, and the row at which this stream will end.
+    /// The first row that follows, the row at which this stream will end, and how many of the answer came before.
     pub cursor: Cursor,
     /// Rows that were overwritten before they could be sent, since the stream's cursor.
     pub lost: u64,
+    /// Whether timestamps are UTC; where nobody has set the clock they count from the board's start.
+    pub clock_set: bool,
 }
 
 /// In front of a batch of rows.
@@ -254,6 +258,14 @@ pub struct Status<'a> {
     pub stack_bytes: u32,
     /// What this link has seen since the board started.
     pub link: LinkCounters,
+    /// Tables there are.
+    pub tables: u16,
+    /// Rows that all tables hold.
+    pub rows: u64,
+    /// Rows that were overwritten before an archive had them.
+    pub rows_overwritten_unread: u64,
+    /// Queries that are running.
+    pub queries: u8,
 }
 
 /// What one link has seen.
@@ -392,6 +404,13 @@ impl Failure {
         // A hint that does not fit is cut: an error of the formatter cannot mean anything else here.
         let _ = fmt::Write::write_fmt(&mut Cut(&mut text), hint);
         Self { code, position: u16::try_from(position).unwrap_or(u16::MAX), hint: text }
+    }
+
+    /// The same in a text that begins `offset` bytes further on.
+    pub fn shifted(mut self, offset: usize) -> Self {
+        let position = usize::from(self.position).saturating_add(offset);
+        self.position = u16::try_from(position).unwrap_or(u16::MAX);
+        self
     }
 
     /// As it travels.

@@ -189,6 +189,7 @@ impl Slot {
             return Heard::Ended(Ending::Protocol("a batch came from outside its stream"));
         }
         cursor.next = head.next;
+        cursor.rows = cursor.rows.saturating_add(head.count.into());
         self.rows_generation += u64::from(head.count);
         self.delivered = true;
         self.resumes = 0;
@@ -220,9 +221,10 @@ impl Slot {
     /// The head of a stream, the first time or after a resume. Says which.
     fn start(&mut self, started: &Started<'_>) -> Result<bool, Ending<'static>> {
         let mark = StartedMark::of(started);
-        let Cursor { next, end } = started.cursor;
+        let Cursor { next, end, rows } = started.cursor;
+        let is_from = |cursor: Cursor| cursor.end == end && cursor.next <= next && cursor.rows == rows;
         let goes_on = self.started.as_ref().is_none_or(|before| *before == mark)
-            && self.cursor.is_none_or(|cursor| cursor.end == end && cursor.next <= next);
+            && self.cursor.map_or(rows == 0, is_from);
         if !goes_on {
             return Err(Ending::Protocol("a resumed stream is another one"));
         }

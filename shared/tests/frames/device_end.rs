@@ -89,7 +89,7 @@ impl Bridge {
             9 => {
                 self.now_us += u64::from(script.u16()?) * 1_000;
                 let is_due = self.device.deadline_us().is_some_and(|deadline_us| self.now_us >= deadline_us);
-                assert_eq!(self.device.expire(self.now_us), is_due);
+                assert_eq!(self.device.expire(self.now_us, &mut self.board), is_due);
                 assert!(!is_due || self.device.deadline_us().is_none());
             }
             _ => {
@@ -105,8 +105,8 @@ impl Bridge {
         let header = frame_header(kind::OPEN, script.below(3)?, request(script)?, script.number()?);
         let class = if script.below(2)? == 0 { Class::Interactive } else { Class::Background };
         let cursor = match script.below(4)? {
-            0 => Some(Cursor { next: u64::from(script.byte()?), end: u64::from(script.byte()?) }),
-            1 => Some(Cursor { next: script.u64()?, end: script.u64()? }),
+            0 => Some(Cursor { next: script.byte()?.into(), end: script.byte()?.into(), rows: 0 }),
+            1 => Some(Cursor { next: script.u64()?, end: script.u64()?, rows: script.u64()? }),
             _ => None,
         };
         let request = match script.below(8)? {
@@ -217,6 +217,9 @@ impl Bridge {
         assert!(message::read::<End>(&body).is_some_and(|end| end.is_ok()));
         let mut out = [0; WIRE_BYTES_MAX];
         assert_eq!(self.device.transmit(self.now_us, &mut self.board, &mut out), Transmit::Idle);
+        assert_eq!(self.board.works_open, 1, "only the last request is open");
+        self.device.end(&mut self.board);
+        assert_eq!(self.board.works_open, 0);
     }
 }
 

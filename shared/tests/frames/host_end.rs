@@ -182,9 +182,13 @@ impl Caller {
             0 | 1 => {
                 let columns_max = if script.below(16)? == 0 { 1 } else { link_test::COLUMNS.len() };
                 let columns = link_test::COLUMNS.into_iter().take(columns_max).collect();
-                let cursor = Cursor { next: u64::from(script.below(4)?), end: u64::from(ROWS.rows) };
+                let rows = if script.below(8)? == 0 { 1 } else { 0 };
+                let cursor = Cursor { next: u64::from(script.below(4)?), end: u64::from(ROWS.rows), rows };
                 let lost = if script.below(8)? == 0 { u64::MAX } else { 0 };
-                self.say(frame(kind::PART), &Part::Started(Started { columns, cursor, lost }));
+                self.say(
+                    frame(kind::PART),
+                    &Part::Started(Started { columns, cursor, lost, clock_set: true }),
+                );
             }
             2 => self.say(frame(kind::PART), &Part::Text("text")),
             3 => {
@@ -391,7 +395,7 @@ impl Caller {
 
     /// All that the two have to say to each other now.
     fn talk_with(&mut self, device: &mut Device<Work>, board: &mut Board) {
-        device.expire(self.now_us);
+        device.expire(self.now_us, board);
         while let Some(frame) = self.next_frame() {
             device.feed(self.now_us, board, &frame);
         }

@@ -37,7 +37,7 @@ fn room() -> [u8; BODY_BYTES_MAX] {
 }
 
 fn cursor() -> impl Strategy<Value = Cursor> {
-    any::<(u64, u64)>().prop_map(|(next, end)| Cursor { next, end })
+    any::<(u64, u64, u64)>().prop_map(|(next, end, rows)| Cursor { next, end, rows })
 }
 
 /// A text of up to so many characters.
@@ -179,10 +179,10 @@ proptest! {
     fn the_head_of_a_stream_returns(
         columns in vec((text(4), select(&COLUMN_TYPES[..]), text(2)), 0..=COLUMNS_MAX),
         cursor in cursor(),
-        lost in any::<u64>(),
+        (lost, clock_set) in any::<(u64, bool)>(),
     ) {
         let columns = columns.iter().map(|(name, kind, unit)| Column { name, kind: *kind, unit }).collect();
-        assert_returns(&Part::Started(Started { columns, cursor, lost }), &mut room());
+        assert_returns(&Part::Started(Started { columns, cursor, lost, clock_set }), &mut room());
     }
 
     #[test]
@@ -192,6 +192,7 @@ proptest! {
         reset_reason in select(&RESET_REASONS[..]),
         (stack_bytes_used_max, stack_bytes, wire_min, wire_max) in any::<(u32, u32, u8, u8)>(),
         (sessions, frames_in, frames_damaged, frames_out, resumes) in any::<(u64, u64, u64, u64, u64)>(),
+        (tables, rows, rows_overwritten_unread, queries) in any::<(u16, u64, u64, u8)>(),
     ) {
         let link = LinkCounters { sessions, frames_in, frames_damaged, frames_out, resumes };
         let status = Status {
@@ -204,6 +205,10 @@ proptest! {
             stack_bytes_used_max,
             stack_bytes,
             link,
+            tables,
+            rows,
+            rows_overwritten_unread,
+            queries,
         };
         assert_returns(&Part::Status(status), &mut room());
         let version = Version { build: &build, board: &board, wire_min, wire_max };

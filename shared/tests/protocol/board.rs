@@ -25,6 +25,10 @@ pub(crate) struct Board {
     pub(crate) batch_rows: u16,
     /// Rows before this one are overwritten.
     pub(crate) row_first: u64,
+    /// Works that were opened and not closed.
+    pub(crate) works_open: i64,
+    /// Where streams were resumed.
+    pub(crate) resumed: Vec<Cursor>,
 }
 
 /// Parts of the answer to `help`.
@@ -36,23 +40,54 @@ pub(crate) enum Work {
     /// `parts` texts, after `work_left` steps.
     Texts { parts: u32, sent: u32, work_left: u32 },
     /// Test rows.
-    Rows { test: LinkTest, started: bool, lost: u64, begin: u64, next: u64 },
+    Rows { test: LinkTest, started: bool, lost: u64, begin: u64, next: u64, rows: u64 },
 }
 
 impl Board {
     /// A board that has just started.
     pub(crate) fn new(epoch: u64) -> Self {
-        Self { epoch, executed: BTreeMap::new(), work_steps: 3, batch_rows: 8, row_first: 0 }
+        Self {
+            epoch,
+            executed: BTreeMap::new(),
+            work_steps: 3,
+            batch_rows: 8,
+            row_first: 0,
+            works_open: 0,
+            resumed: Vec::new(),
+        }
     }
 
-    fn rows_from(&self, test: LinkTest, cursor: Option<Cursor>) -> Result<Work, Failure> {
+    fn rows_from(&mut self, test: LinkTest, cursor: Option<Cursor>) -> Result<Work, Failure> {
         let end = u64::from(test.rows);
-        let cursor = cursor.unwrap_or(Cursor { next: 0, end });
+        self.resumed.extend(cursor);
+        let cursor = cursor.unwrap_or(Cursor { next: 0, end, rows: 0 });
         if cursor.end != end || cursor.next > end {
             return Err(Failure::new(ErrorCode::Cursor, 0, format_args!("this stream ends at row {end}")));
         }
         let begin = cursor.next.max(self.row_first.min(end));
-        Ok(Work::Rows { test, started: false, lost: begin - cursor.next, begin, next: begin })
+        let (lost, rows) = (begin - cursor.next, cursor.rows);
+        Ok(Work::Rows { test, started: false, lost, begin, next: begin, rows })
+    }
+
+    fn begin(&mut self, request: Request<'_>, cursor: Option<Cursor>) -> Result<Work, Failure> {
+        let texts = |parts, work_left| Ok(Work::Texts { parts, sent: 0, work_left });
+        match request {
+            Request::LinkTest(test) => self.rows_from(test, cursor),
+            Request::SetTime(utc_us) => {
+                *self.executed.entry(utc_us).or_default() += 1;
+                texts(0, 0)
+            }
+            Request::Command(text) => match command::parse(text)? {
+                Command::GetStatus(_) => texts(1, 0),
+                Command::GetVersion(_) => texts(1, self.work_steps),
+                Command::Help(_) => texts(HELP_PARTS, 0),
+                Command::SetTime(utc_us) => {
+                    *self.executed.entry(utc_us).or_default() += 1;
+                    texts(1, 0)
+                }
+                _ => Err(Failure::new(ErrorCode::Unsupported, 0, format_args!("not here"))),
+            },
+        }
     }
 }
 
@@ -71,23 +106,14 @@ impl Answerer for Board {
     }
 
     fn open(&mut self, request: Request<'_>, cursor: Option<Cursor>, _: Now<'_>) -> Result<Work, Failure> {
-        let texts = |parts, work_left| Ok(Work::Texts { parts, sent: 0, work_left });
-        match request {
-            Request::LinkTest(test) => self.rows_from(test, cursor),
-            Request::SetTime(utc_us) => {
-                *self.executed.entry(utc_us).or_default() += 1;
-                texts(0, 0)
-            }
-            Request::Command(text) => match command::parse(text)? {
-                Command::GetStatus(_) => texts(1, 0),
-                Command::GetVersion(_) => texts(1, self.work_steps),
-                Command::Help(_) => texts(HELP_PARTS, 0),
-                Command::SetTime(utc_us) => {
-                    *self.executed.entry(utc_us).or_default() += 1;
-                    texts(1, 0)
-                }
-            },
-        }
+        let opened = self.begin(request, cursor);
+        self.works_open += i64::from(opened.is_ok());
+        opened
+    }
+
+    fn close(&mut self, _: Work) {
+        self.works_open -= 1;
+        assert!(self.works_open >= 0, "a work was closed twice");
     }
 
     fn rewind(&mut self, work: &mut Work, cursor: Option<Cursor>) -> Result<(), Failure> {
@@ -110,11 +136,11 @@ impl Answerer for Board {
                 Step::Part(message::write(&Part::Text(&text), body).unwrap())
             }
             Work::Texts { .. } => Step::Done(Done { rows: 0 }),
-            Work::Rows { test, started: started @ false, lost, begin, .. } => {
+            Work::Rows { test, started: started @ false, lost, begin, rows, .. } => {
                 *started = true;
                 let columns = link_test::COLUMNS.into_iter().collect();
-                let cursor = Cursor { next: *begin, end: u64::from(test.rows) };
-                let part = Part::Started(Started { columns, cursor, lost: *lost });
+                let cursor = Cursor { next: *begin, end: u64::from(test.rows), rows: *rows };
+                let part = Part::Started(Started { columns, cursor, lost: *lost, clock_set: true });
                 Step::Part(message::write(&part, body).unwrap())
             }
             Work::Rows { test, begin, next, .. } => {

@@ -18,7 +18,7 @@ fn frame<T: serde::Serialize>(header: Header, message: &T) -> Vec<u8> {
 
 fn started(next: u64, lost: u64) -> Part<'static> {
     let columns = link_test::COLUMNS.into_iter().collect();
-    Part::Started(Started { columns, cursor: Cursor { next, end: 50_000 }, lost })
+    Part::Started(Started { columns, cursor: Cursor { next, end: 50_000, rows: 0 }, lost, clock_set: true })
 }
 
 /// A world whose caller holds as many batches as it may, and the stream they are of.
@@ -75,6 +75,22 @@ fn a_resumed_stream_that_goes_back_is_stopped() {
     world.hear(&frame(Header { kind: kind::PART, generation, request, sequence: 0 }, &started(0, 0)));
     assert!(matches!(world.ended(request), Some(Ended::Protocol(_))), "{:?}", world.ended(request));
     assert_eq!(world.answer(request).rows.len(), rows);
+}
+
+#[test]
+fn a_stream_that_counts_other_rows_before_it_is_stopped() {
+    let mut world = World::up();
+    let request = world.ask(stream(50_000));
+    world.fate(|_, header| match header.kind {
+        kind::PART | kind::ROWS => crate::world::Fate::Lost,
+        _ => crate::world::Fate::Arrives,
+    });
+    world.run_until(1_000_000, |world| world.count(kind::PART) > 0);
+    let Part::Started(mut forged) = started(0, 0) else { panic!() };
+    forged.cursor.rows = 7;
+    let header = Header { kind: kind::PART, generation: 0, request, sequence: 0 };
+    world.hear(&frame(header, &Part::Started(forged)));
+    assert!(matches!(world.ended(request), Some(Ended::Protocol(_))), "{:?}", world.ended(request));
 }
 
 #[test]

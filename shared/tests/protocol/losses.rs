@@ -242,6 +242,44 @@ fn rows_that_were_overwritten_are_counted_once() {
 }
 
 #[test]
+fn a_resumed_stream_tells_how_many_rows_came_before() {
+    let mut world = World::up();
+    world.board.row_first = 10;
+    world.next_frame(kind::ROWS, Fate::Lost);
+    let request = world.ask(stream(400));
+    world.run_until(1_000_000, |world| world.answer(request).rows.len() >= 64);
+    world.cut();
+    let have = world.answer(request).rows.len() as u64;
+    world.plug();
+    assert_eq!(world.end_of(request), Ended::Done { rows_lost: 10 });
+    let resumed: Vec<_> = world.board.resumed.iter().map(|cursor| (cursor.next, cursor.rows)).collect();
+    assert_eq!(resumed, [(10, 0), (10 + have, have)]);
+}
+
+#[test]
+fn work_is_given_back_when_its_request_is_closed_fails_or_is_forgotten() {
+    let mut world = World::up();
+    let requests = [world.ask(stream(50_000)), world.ask(stream(50_000)), world.ask(STATUS)];
+    world.run_for_us(50_000);
+    assert_eq!(world.board.works_open, 2, "the status was answered and closed");
+    world.cancel(requests[0]);
+    world.run_for_us(5_000);
+    assert_eq!(world.board.works_open, 1);
+    world.next_frame(kind::CLOSE, Fate::Lost);
+    world.cancel(requests[1]);
+    world.run_for_us(10_000_000);
+    assert_eq!(world.board.works_open, 0, "a ping tells what the lost close did not");
+    let failing = world.ask(Request::Command("get jobs"));
+    assert!(matches!(world.end_of(failing), Ended::Failed(_)));
+    assert_eq!(world.board.works_open, 0);
+    world.ask(stream(50_000));
+    world.run_for_us(20_000);
+    let deadline_us = world.device.deadline_us().unwrap();
+    assert!(world.device.expire(deadline_us, &mut world.board));
+    assert_eq!(world.board.works_open, 0);
+}
+
+#[test]
 fn frames_of_every_kind_may_come_twice() {
     let mut world = World::new();
     world.fate(|_, _| Fate::Twice);

@@ -199,8 +199,8 @@ fn a_session_expires_when_the_bridge_is_quiet() {
     world.run_for_us(50_000);
     let deadline_us = world.device.deadline_us().unwrap();
     assert!(deadline_us <= world.now_us + SESSION_QUIET_US_MAX);
-    assert!(!world.device.expire(deadline_us - 1));
-    assert!(world.device.expire(deadline_us));
+    assert!(!world.device.expire(deadline_us - 1, &mut world.board));
+    assert!(world.device.expire(deadline_us, &mut world.board));
     assert_eq!(world.device.deadline_us(), None);
     // The bridge comes back and both begin anew, from where the rows ended.
     world.consumes = true;

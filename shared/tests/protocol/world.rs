@@ -202,7 +202,7 @@ impl World {
     pub(crate) fn cut(&mut self) {
         self.to_board = Pipe::default();
         self.to_host = Pipe::default();
-        self.device = Device::new();
+        self.end_device();
         let (answers, now_us) = (&mut self.answers, self.now_us);
         self.host.disconnect(|event| {
             if let Event::Ended(request, ending) = event {
@@ -215,11 +215,17 @@ impl World {
         self.host.connect(self.now_us);
     }
 
+    /// The board's end is gone with all it held, and a new one is there.
+    pub(crate) fn end_device(&mut self) {
+        self.device.end(&mut self.board);
+        self.device = Device::new();
+    }
+
     /// The board starts anew on the same link.
     pub(crate) fn restart_board(&mut self) {
         self.to_host.under_way.clear();
         self.to_board.under_way.clear();
-        self.device = Device::new();
+        self.end_device();
         self.board.epoch += 1;
     }
 
@@ -262,7 +268,7 @@ impl World {
 
     /// All that happens at this moment.
     fn turn(&mut self) {
-        self.device.expire(self.now_us);
+        self.device.expire(self.now_us, &mut self.board);
         while let Some(bytes) = self.to_board.take(self.now_us) {
             self.device.feed(self.now_us, &mut self.board, &bytes);
         }
@@ -359,6 +365,14 @@ impl World {
         if !bytes.is_empty() {
             pipe.under_way.push_back((free_us + LATENCY_US, bytes));
         }
+    }
+}
+
+/// However a test went, all works that were opened have come back.
+impl Drop for World {
+    fn drop(&mut self) {
+        self.device.end(&mut self.board);
+        assert!(std::thread::panicking() || self.board.works_open == 0, "a work was not given back");
     }
 }
 
