@@ -8,7 +8,7 @@
 //! ```
 //!
 //! Read in this order: [`limits`] (every capacity), [`value`] and [`schema`] (what a row is made of),
-//! [`rowcode`] (rows ↔ bytes), [`command`] (the text a person types), [`message`] (what travels),
+//! [`rowcode`] (rows ↔ bits), [`page`] (rows that are kept together), [`command`] (the text a person types), [`message`] (what travels),
 //! [`frame`] (how it travels), [`device`] and [`host`] (who says what when). [`format`] writes answers as text, [`time`] is the calendar,
 //! [`link_test`] the rows that links are measured with.
 //!
@@ -25,6 +25,7 @@ pub mod host;
 pub mod limits;
 pub mod link_test;
 pub mod message;
+pub mod page;
 pub mod rowcode;
 pub mod schema;
 pub mod sql;

@@ -2,6 +2,8 @@
 
 /// Bytes of a page: rows packed together on the board. A sealed page travels in one frame as it is.
 pub const PAGE_BYTES: usize = 1024;
+/// Bytes of a page in front of its rows.
+pub const PAGE_HEADER_BYTES: usize = 32;
 
 /// Bytes of a frame's header: kind, generation, request, sequence.
 pub const HEADER_BYTES: usize = 8;

@@ -1,5 +1,5 @@
 //! Rows ↔ bits: the compact code of pages on the board and of batches on the wire. Says nothing of what stands around
-//! the bits; see [`crate::message`].
+//! the bits; see [`crate::page`] and [`crate::message`].
 //!
 //! Both sides know the columns, so a run of rows is only their cells: a string of bits, most significant first, whose
 //! last byte is filled with zeros. Each column has a model that starts fresh with the run and learns from every cell.
@@ -45,6 +45,8 @@ pub enum RowError {
     Type,
     /// A text is longer than a cell can hold.
     TooLong,
+    /// The row's time is before that of the row before.
+    Order,
     /// The bytes are not rows of these columns.
     Malformed,
 }

@@ -4,6 +4,8 @@
 mod density;
 #[path = "rows/golden.rs"]
 mod golden;
+#[path = "rows/pages.rs"]
+mod pages;
 #[path = "rows/returns.rs"]
 mod returns;
 

@@ -32,7 +32,7 @@ pub enum Mode {
 }
 
 /// How a query is run.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Plan {
     /// What is kept meanwhile.
     pub mode: Mode,
@@ -173,6 +173,20 @@ fn mirrored(op: BinaryOp) -> BinaryOp {
 }
 
 impl Plan {
+    /// Nothing yet; for static memory.
+    pub const fn new() -> Self {
+        Self {
+            mode: Mode::Stream,
+            kinds: heapless::Vec::new(),
+            outputs: heapless::Vec::new(),
+            keys: heapless::Vec::new(),
+            aggregates: heapless::Vec::new(),
+            order: heapless::Vec::new(),
+            time: TimeRange { min_us: i64::MIN, max_us: i64::MAX },
+            has_period: false,
+        }
+    }
+
     /// The name of an output.
     pub fn output_name<'n>(&self, output: &Output, columns: &[Column<'n>], text: &'n str) -> &'n str {
         match output.name {

@@ -270,9 +270,9 @@ impl<const BYTES: usize> Query<BYTES> {
                 found = Some(found.map_or(us, |before: i64| before.max(us)));
             }
         };
-        let after = page.first_row_id() + u64::from(page.row_count());
+        let after = page.next_row_id();
         let is_whole = page.first_row_id() >= self.next && after <= self.rows.end;
-        let newest_us = pages.utc_us(page.time_max());
+        let newest_us = pages.utc_us(page.time_max_us());
         if column == 0 && is_whole && newest_us <= end_us {
             note(newest_us); // no need to look inside
         } else {
@@ -341,11 +341,11 @@ impl<const BYTES: usize> Query<BYTES> {
     /// The next page that may have rows for the filter, within so many pages.
     fn next_page_in_time<'p>(&mut self, pages: &'p impl Pages) -> Result<Option<Page<'p>>, Failure> {
         while let Some(page) = self.next_page(pages)? {
-            let (first_us, last_us) = (pages.utc_us(page.time_min()), pages.utc_us(page.time_max()));
+            let (first_us, last_us) = (pages.utc_us(page.time_min_us()), pages.utc_us(page.time_max_us()));
             if self.plan.time.touches(first_us, last_us) {
                 return Ok(Some(page));
             }
-            let after = page.first_row_id() + u64::from(page.row_count());
+            let after = page.next_row_id();
             self.next = after.max(self.next + 1).min(self.rows.end);
         }
         Ok(None)
@@ -436,7 +436,7 @@ impl<const BYTES: usize> Query<BYTES> {
             return Ok(());
         };
         if self.counts_only() {
-            let after = page.first_row_id() + u64::from(page.row_count());
+            let after = page.next_row_id();
             let counted = after.min(self.rows.end) - self.next;
             records::count_rows(&self.plan, &mut self.work, counted);
             self.next += counted;
@@ -529,10 +529,10 @@ impl<const BYTES: usize> Query<BYTES> {
         while next < self.rows.end
             && let Some(page) = pages.page(next).and_then(|bytes| Page::read(bytes).ok())
         {
-            let (first_us, last_us) = (pages.utc_us(page.time_min()), pages.utc_us(page.time_max()));
+            let (first_us, last_us) = (pages.utc_us(page.time_min_us()), pages.utc_us(page.time_max_us()));
             let inside = self.plan.time.touches(first_us, last_us);
             *(if inside { &mut read } else { &mut skipped }) += 1;
-            next = (page.first_row_id() + u64::from(page.row_count())).max(next + 1);
+            next = (page.next_row_id()).max(next + 1);
         }
         say("scan", format_args!("{read} pages read, {skipped} skipped by time"));
         say("rows", format_args!("{} to {}", self.rows.start, self.rows.end));

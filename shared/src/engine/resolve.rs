@@ -79,6 +79,7 @@ pub(super) fn resolve(
     plan: &mut Plan,
 ) -> Result<(), Failure> {
     plan.kinds = columns.iter().map(|column| column.kind).collect();
+    plan.mode = Mode::Stream;
     plan.outputs.clear();
     plan.keys.clear();
     plan.aggregates.clear();
@@ -343,10 +344,10 @@ impl Resolver<'_, '_> {
         node: Node,
         mut visit: impl FnMut(&mut Self, NodeId) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        let mut nth = 0;
-        while let Some(child) = children(self.select, node).nth(nth) {
+        for nth in 0.. {
+            let child = children(self.select, node).nth(nth);
+            let Some(child) = child else { break };
             visit(self, child)?;
-            nth += 1;
         }
         Ok(())
     }

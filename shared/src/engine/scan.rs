@@ -80,7 +80,7 @@ pub(super) fn visit_page<'p>(
     let width = kinds.len();
     cells[width] = Value::Text(pages.board());
     cells[width + 1] = Value::Int(pages.epoch().cast_signed());
-    let mut decoder = page.rows(kinds);
+    let mut decoder = page.rows(kinds.iter().copied());
     let mut row_id = page.first_row_id();
     while row_id < rows.end {
         match decoder.next_row(&mut cells[..width]) {

@@ -5,6 +5,7 @@ use crate::{
     frame::Header,
     limits::{CREDIT_BATCHES_MAX, GENERATION_FRAMES_MAX, REQUEST_BYTES_MAX, RESUMES_MAX},
     message::{self, Class, Cursor, End, ErrorCode, Open, Part, Request, Started, WireError, kind},
+    schema,
 };
 
 #[derive(Debug)]
@@ -266,14 +267,6 @@ impl Slot {
 
 impl StartedMark {
     fn of(started: &Started<'_>) -> Self {
-        // FNV-1a over what makes columns the same.
-        let mut hash = 0x811C_9DC5_u32;
-        let mut mix = |byte: u8| hash = (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
-        for column in &started.columns {
-            column.name.bytes().for_each(&mut mix);
-            mix(0);
-            mix(column.kind as u8);
-        }
-        Self { columns: hash }
+        Self { columns: schema::hash(started.columns.iter().map(|column| (column.name, column.kind))) }
     }
 }

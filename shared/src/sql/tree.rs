@@ -227,6 +227,24 @@ pub struct Tree {
     pub list_items: heapless::Vec<NodeId, SQL_LIST_ITEMS_MAX>,
 }
 
+impl Select {
+    /// Nothing yet; for static memory.
+    pub const fn new() -> Self {
+        Self {
+            tree: Tree { nodes: heapless::Vec::new(), positions: heapless::Vec::new(), list_items: heapless::Vec::new() },
+            distinct: false,
+            items: heapless::Vec::new(),
+            from: Span { start: 0, len: 0 },
+            filter: None,
+            group_by: heapless::Vec::new(),
+            having: None,
+            order_by: heapless::Vec::new(),
+            limit: None,
+            offset: 0,
+        }
+    }
+}
+
 impl Tree {
     /// The node with this number; [`Node::Null`] where there is none.
     pub fn node(&self, id: NodeId) -> Node {

@@ -7,6 +7,7 @@ use shared::{
     format::Object,
     limits::COLUMNS_MAX,
     message::{self, BoardHello, BridgeHello, End, Open, OpenRequests, Part, ProgressList, RowsHead},
+    page::Page,
     rowcode::{RowDecoder, RowEncoder, row_bits_max},
     schema::Column,
     value::{ColumnType, Value},
@@ -50,7 +51,12 @@ pub(crate) fn check(bytes: &[u8]) {
     let kinds: Option<Vec<u8>> = (0..count).map(|_| script.byte()).collect();
     let (Some(kinds), Some(rows)) = (kinds, script.body()) else { return };
     let kinds = kinds.into_iter().map(|kind| COLUMN_TYPES[usize::from(kind) % COLUMN_TYPES.len()]);
-    check_rows(&kinds.collect::<Vec<_>>(), &rows);
+    let kinds: Vec<_> = kinds.collect();
+    check_rows(&kinds, &rows);
+    if let Ok(page) = Page::read(&rows) {
+        assert!(rows.starts_with(page.bytes()));
+        let _ = page.check(kinds);
+    }
 }
 
 /// Columns of these types.

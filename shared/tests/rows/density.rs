@@ -69,7 +69,7 @@ fn a_row_of_an_environment_takes_three_bytes_and_a_half() {
         .collect();
     use ColumnType::{Float32, Timestamp};
     let bytes = bytes_a_row(&[Timestamp, Float32, Float32, Float32], &rows);
-    println!("environment: {bytes:.2} B a row");
+    eprintln!("environment: {bytes:.2} B a row");
     assert!(bytes <= 3.5, "{bytes}");
 }
 
@@ -91,7 +91,7 @@ fn a_row_of_power_takes_four_bytes() {
         .collect();
     use ColumnType::{Float32, Text, Timestamp};
     let bytes = bytes_a_row(&[Timestamp, Float32, Float32, Text], &rows);
-    println!("power: {bytes:.2} B a row");
+    eprintln!("power: {bytes:.2} B a row");
     assert!(bytes <= 4.0, "{bytes}");
 }
 
@@ -109,7 +109,7 @@ fn a_row_of_vibration_takes_six_bytes() {
         .collect();
     use ColumnType::{Int, Timestamp};
     let bytes = bytes_a_row(&[Timestamp, Int, Int, Int], &rows);
-    println!("vibration: {bytes:.2} B a row");
+    eprintln!("vibration: {bytes:.2} B a row");
     assert!(bytes <= 6.0, "{bytes}");
 }
 
@@ -118,15 +118,15 @@ fn floats_that_are_not_decimals_take_little_more_than_their_width() {
     let mut dice = Dice(4);
     let narrow: Vec<_> = (0..4_000).map(|_| vec![Value::Float32(dice.unit() as f32 * 7.0)]).collect();
     let bytes = bytes_a_row(&[ColumnType::Float32], &narrow);
-    println!("32-bit floats: {bytes:.2} B a row");
+    eprintln!("32-bit floats: {bytes:.2} B a row");
     assert!(bytes <= 4.8, "{bytes}");
     let wide: Vec<_> = (0..4_000).map(|_| vec![Value::Float64(dice.unit() * 7.0)]).collect();
     let bytes = bytes_a_row(&[ColumnType::Float64], &wide);
-    println!("64-bit floats: {bytes:.2} B a row");
+    eprintln!("64-bit floats: {bytes:.2} B a row");
     assert!(bytes <= 9.0, "{bytes}");
     let widened: Vec<_> =
         (0..4_000).map(|_| vec![Value::Float64(f64::from(dice.unit() as f32 * 7.0))]).collect();
     let bytes = bytes_a_row(&[ColumnType::Float64], &widened);
-    println!("32-bit floats, widened: {bytes:.2} B a row");
+    eprintln!("32-bit floats, widened: {bytes:.2} B a row");
     assert!(bytes <= 4.8, "{bytes}");
 }
