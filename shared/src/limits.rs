@@ -71,7 +71,7 @@ pub const SORT_ROWS_MAX: usize = 128;
 /// Different rows of SELECT DISTINCT.
 pub const DISTINCT_ROWS_MAX: usize = 128;
 /// Different values of all `count(DISTINCT x)` of a query.
-pub const DISTINCT_VALUES_MAX: usize = 256;
+pub const DISTINCT_VALUES_MAX: usize = 192;
 
 /// Requests open at once on one link.
 pub const REQUESTS_MAX: usize = 8;

@@ -552,7 +552,10 @@ impl<const BYTES: usize> Query<BYTES> {
             ),
             Mode::Distinct => say(
                 "answer",
-                format_args!("different rows; up to {} of {record_bytes} bytes", records_max.min(DISTINCT_ROWS_MAX)),
+                format_args!(
+                    "different rows; up to {} of {record_bytes} bytes",
+                    records_max.min(DISTINCT_ROWS_MAX)
+                ),
             ),
             Mode::Group => say(
                 "answer",

@@ -48,7 +48,8 @@ pub(super) fn sizes(plan: &Plan) -> (usize, usize) {
 }
 
 fn full(node: u8, is_counted_out: bool, counted: &'static str) -> Fault {
-    let hint = if is_counted_out { counted } else { "WORKSPACE_BYTES: the query needs more memory than it has" };
+    let hint =
+        if is_counted_out { counted } else { "WORKSPACE_BYTES: the query needs more memory than it has" };
     Fault::new(ErrorCode::Capacity, node, hint)
 }
 
@@ -126,7 +127,8 @@ pub(super) fn take_row<'v, const BYTES: usize>(
             Some(argument) => scope.eval(argument, bump)?,
             None => Value::Bool(true),
         };
-        let is_taken = value != Value::Null && (!used.distinct || is_new(work, *last, index, value, used.node)?);
+        let is_taken =
+            value != Value::Null && (!used.distinct || is_new(work, *last, index, value, used.node)?);
         if is_taken && let Some(state) = work.record_mut(*last).get_mut(at..at + bytes) {
             aggregate::take(used.aggregate, state, value).map_err(|fault| fault.at(used.node))?;
         }
@@ -187,7 +189,8 @@ fn is_new<const BYTES: usize>(
         }
     }
     let is_counted_out = work.values() >= DISTINCT_VALUES_MAX;
-    let refused = full(node, is_counted_out, "DISTINCT_VALUES_MAX: more different values than the board keeps");
+    let refused =
+        full(node, is_counted_out, "DISTINCT_VALUES_MAX: more different values than the board keeps");
     let room = work.push_value(DISTINCT_VALUES_MAX).map_err(|_| refused)?;
     let (there, place) = room.split_at_mut(SEEN_BYTES);
     there.copy_from_slice(&head);
@@ -235,8 +238,11 @@ pub(super) fn sort_row<'v, const BYTES: usize>(
         }
         None => {
             let is_counted_out = work.records() >= SORT_ROWS_MAX;
-            let refused =
-                full(node, is_counted_out, "SORT_ROWS_MAX: more rows to sort than the board keeps; add LIMIT");
+            let refused = full(
+                node,
+                is_counted_out,
+                "SORT_ROWS_MAX: more rows to sort than the board keeps; add LIMIT",
+            );
             work.push().map_err(|_| refused)?
         }
     };
@@ -300,11 +306,8 @@ fn compare<'a, 'b>(
 // ---- From records to the answer ----
 
 /// Values that the expressions of a group or of a different row may use.
-const SLOTS_MAX: usize = if COLUMNS_MAX > GROUP_KEYS_MAX + AGGREGATES_MAX {
-    COLUMNS_MAX
-} else {
-    GROUP_KEYS_MAX + AGGREGATES_MAX
-};
+const SLOTS_MAX: usize =
+    if COLUMNS_MAX > GROUP_KEYS_MAX + AGGREGATES_MAX { COLUMNS_MAX } else { GROUP_KEYS_MAX + AGGREGATES_MAX };
 
 /// Puts records in order and makes rows of them.
 pub(super) struct Sorted<'s> {
