@@ -112,7 +112,7 @@ impl Board {
                 };
                 Part::Text(&text)
             }
-            _ => return Step::Done(Done { rows: 0 }),
+            _ => return Step::Done(Done { rows: 0, lost: 0 }),
         };
         match message::write(&part, body) {
             Ok(len) => Step::Part(len),

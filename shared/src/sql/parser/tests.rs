@@ -82,6 +82,7 @@ impl Dump<'_> {
             Node::Interval(count, unit) => format!("{count}{unit:?}"),
             Node::Name(span) => span.of(self.text).to_string(),
             Node::Column(column) => format!("#{column}"),
+            Node::Slot(slot) => format!("${slot}"),
             Node::Now => "now".to_string(),
             Node::Unary(op, x) => {
                 let op = match op {
