@@ -235,6 +235,22 @@ impl<const BYTES: usize> Query<BYTES> {
         Ok(Progress::Working)
     }
 
+    /// Takes what another query of the same text has gathered from other pages, whose rows come after these. Both
+    /// have read all their rows, and neither has given any.
+    pub fn merge<const FROM: usize>(&mut self, from: &Query<FROM>) -> Result<(), Failure> {
+        let (mine, theirs) = (self.phase, from.phase);
+        if self.plan.mode != Mode::Group || [mine, theirs] != [Phase::Finish(0); 2] {
+            return Err(Failure::new(ErrorCode::Unsupported, 0, format_args!("only gathered groups merge")));
+        }
+        self.lost += from.lost;
+        records::merge(&self.plan, &mut self.work, &from.work).map_err(|fault| self.failure(fault))
+    }
+
+    /// Whether all rows are read, so that groups can be [merged](Self::merge).
+    pub fn is_gathered(&self) -> bool {
+        self.phase == Phase::Finish(0)
+    }
+
     /// The failure that a fault of an expression is.
     fn failure(&self, fault: Fault) -> Failure {
         Failure::new(fault.code, self.select.tree.position(fault.node), format_args!("{}", fault.hint))

@@ -1,8 +1,9 @@
 //! What queries answer. The oracle compares far more of them with SQLite; here is what SQLite does not have.
 
-use crate::table::{NOW_US, Table, run};
+use crate::table::{NOW_US, Table, Texts, run};
 use shared::{
     limits::{AGGREGATES_MAX, DISTINCT_ROWS_MAX, DISTINCT_VALUES_MAX, GROUPS_MAX, SORT_ROWS_MAX},
+    link_test::mix,
     value::{ColumnType, Value},
 };
 
@@ -208,5 +209,43 @@ fn rows_that_go_while_they_are_read_are_counted() {
             first.len() as u64 + rest.len() as u64
         };
         assert_eq!(read + lost, 3_000, "{sql}: {before} were read before");
+    }
+}
+
+#[test]
+fn groups_gathered_apart_merge_into_those_of_the_whole() {
+    let columns = [("n", ColumnType::Int), ("x", ColumnType::Float64), ("s", ColumnType::Text)];
+    let sql = "SELECT s, count(*), count(x), sum(n), avg(n), min(n), max(x), range(n), first(n), last(n), \
+               count(DISTINCT n), round(variance(n), 6) FROM t GROUP BY s";
+    for seed in 0..50 {
+        let mut tables = [(); 4].map(|()| Table::new(&columns));
+        let mut whole = Table::new(&columns);
+        for row in 0..mix(seed) % 300 {
+            let random = mix(seed << 32 | row);
+            let n = if random % 7 == 0 { Value::Null } else { Value::Int((random >> 8) as i64 % 20) };
+            let x = if random % 5 == 0 {
+                Value::Null
+            } else {
+                Value::Float64((random >> 20) as i32 as f64 / 4.0)
+            };
+            let s = ["a", "b", "ü", ""][(random >> 40) as usize % 4];
+            let part = (row * 4 / 300) as usize; // parts follow each other
+            tables[part].insert(row as i64, &[n, x, Value::Text(s)]);
+            whole.insert(row as i64, &[n, x, Value::Text(s)]);
+        }
+        let gathered = tables.each_ref().map(|table| {
+            let mut query = table.open(sql, NOW_US).unwrap();
+            while !query.is_gathered() {
+                query.step(table, &mut Texts(Vec::new())).unwrap();
+            }
+            query
+        });
+        let [mut first, second, mut third, fourth] = gathered;
+        first.merge(&second).unwrap();
+        third.merge(&fourth).unwrap();
+        first.merge(&third).unwrap(); // in whatever order neighbours are joined
+        let mut rows = Vec::new();
+        run(&mut first, &whole, &mut rows).unwrap();
+        assert_eq!(rows, whole.ask(sql), "seed {seed}");
     }
 }

@@ -92,7 +92,7 @@ pub(crate) fn run(query: &mut Query, pages: &Table, rows: &mut Vec<String>) -> R
 }
 
 /// Takes a few rows at a time, as a frame does.
-struct Texts(Vec<String>);
+pub(crate) struct Texts(pub(crate) Vec<String>);
 
 impl RowSink for Texts {
     fn push(&mut self, cells: &[Value<'_>]) -> Result<(), RowError> {
