@@ -64,6 +64,8 @@ pub const QUERY_TEXT_BYTES_MAX: usize = COMMAND_BYTES_MAX + 64;
 pub const EXPRESSION_TEXT_BYTES_MAX: usize = 256;
 /// Bytes in which a board's query keeps its groups, the rows it sorts, and the values it has seen.
 pub const WORKSPACE_BYTES: usize = 4096;
+/// Queries that a board runs at once; the next one waits.
+pub const QUERIES_MAX: usize = 3;
 /// Groups of a query.
 pub const GROUPS_MAX: usize = 128;
 /// Rows that are sorted; with a LIMIT, only so many of the first are kept.
