@@ -28,7 +28,7 @@ pub(crate) async fn run(config: &Config, args: ShellArgs) -> anyhow::Result<()> 
     let mut shell = Shell::new(args.database);
     let mut input = Input::open()?;
     if input.is_terminal() {
-        println!("{}: type a command, help, or \\q to quit", board.name);
+        println!("{} answers: type a command, help, or \\q to quit", board.name);
     }
     let (mut asked, mut failed) = (0_u32, 0_u32);
     while let Some(line) = input.next_line(&shell.prompt(&board.name)).await? {
