@@ -142,8 +142,10 @@ impl<A: Answerer, C: Clock> Ask<'_, A, C> {
                         head[..part.len()].copy_from_slice(part);
                         let Some(Part::Started(started)) = message::read(head) else { return Ok(()) };
                         let writer = RowsFormat::new(shape, format, &started.columns);
-                        self.rows(tx, &started, writer, body).await?;
-                        return self.end_notes(tx, &started, format).await;
+                        return match self.rows(tx, &started, writer, body).await? {
+                            Ok(()) => self.end_notes(tx, &started, format).await,
+                            Err(failure) => fault(tx, self.command, &failure).await,
+                        };
                     }
                     // A part that cannot be written is not one of a board's.
                     let _ = send(tx, |out| write_part(part, format, out)).await?;
@@ -166,13 +168,13 @@ impl<A: Answerer, C: Clock> Ask<'_, A, C> {
         started: &Started<'_>,
         mut writer: RowsFormat<'_>,
         body: &mut Body,
-    ) -> Result<(), Gone> {
+    ) -> Result<Result<(), Failure>, Gone> {
         let start_us = self.clock.uptime_us();
         let mut has_begun = false;
         loop {
             match self.step(body) {
                 Step::Working | Step::Part(_) => {}
-                Step::Failed(failure) => return fault(tx, self.command, &failure).await,
+                Step::Failed(failure) => return Ok(Err(failure)),
                 Step::Done(_) => break,
                 Step::Rows(len) => {
                     let Some((_, bytes)) = message::read_rows(&body[..len.min(BODY_BYTES_MAX)]) else {
@@ -187,7 +189,7 @@ impl<A: Answerer, C: Clock> Ask<'_, A, C> {
                         let _ = send(tx, |out| writer.clone().begin(out)).await?;
                     }
                     if let Err(failure) = self.batch(tx, started, &mut writer, bytes).await? {
-                        return fault(tx, self.command, &failure).await;
+                        return Ok(Err(failure));
                     }
                 }
             }
@@ -202,7 +204,7 @@ impl<A: Answerer, C: Clock> Ask<'_, A, C> {
             out.write_str("\n")
         });
         let _ = end.await?;
-        Ok(())
+        Ok(Ok(()))
     }
 
     async fn batch(
