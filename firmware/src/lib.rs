@@ -5,6 +5,7 @@
 //!   pins, drivers   ──▶   serve ── one for each link   ──▶   device (protocol)
 //!   facts           ──▶   board ── who it is, its clock
 //!                         commands ── answers to requests
+//!                         console ── the same answers as text
 //!                         net ── the links over TCP
 //! ```
 //!
@@ -15,6 +16,7 @@
 pub mod board;
 pub mod clock;
 mod commands;
+pub mod console;
 #[cfg(feature = "net")]
 pub mod net;
 pub mod serve;

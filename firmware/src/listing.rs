@@ -8,9 +8,8 @@ use crate::{
 };
 use core::fmt::Write as _;
 use shared::{
-    command::{BlockchainGetTable, Extract},
     device::Step,
-    limits::{TABLES_MAX, TEXT_BYTES_MAX},
+    limits::{QUERIES_MAX, TABLES_MAX, TEXT_BYTES_MAX},
     message::{self, BodyTooLong, Cursor, Done, ErrorCode, Failure, Part, RowsWriter, Started},
     rowcode::RowError,
     schema::Column,
@@ -36,8 +35,7 @@ const STEPS: [Column<'static>; 2] = [text("step"), text("detail")];
 #[derive(Debug)]
 pub(crate) enum Listed {
     Databases(Tables),
-    /// `blockchain get table` with `extract` lists one column.
-    Tables(Tables, Option<Extract>),
+    Tables(Tables),
     Columns(TableId),
     Counts(Tables),
     Processes,
@@ -84,9 +82,7 @@ impl Listing {
     fn columns(&self) -> &'static [Column<'static>] {
         match &self.listed {
             Listed::Databases(_) => &DATABASES,
-            Listed::Tables(_, None) => &TABLES,
-            Listed::Tables(_, Some(Extract::Dbms)) => &TABLES[..1],
-            Listed::Tables(_, Some(Extract::Name)) => &TABLES[1..],
+            Listed::Tables(_) => &TABLES,
             Listed::Columns(_) => &COLUMNS,
             Listed::Counts(_) => &COUNTS,
             Listed::Processes => &PROCESSES,
@@ -105,34 +101,12 @@ impl Board<'_> {
         Tables(chosen.fold(0, |tables, (id, _)| tables | 1 << id.index()))
     }
 
-    /// One table for each value of a column.
-    fn unique(&self, tables: Tables, of: Extract) -> Tables {
-        let mut unique = Tables(0);
-        for index in (0..TABLES_MAX).filter(|index| tables.has(*index)) {
-            let is_first = (0..index)
-                .filter(|before| unique.has(*before))
-                .all(|before| self.extracted(before, of) != self.extracted(index, of));
-            unique.0 |= u16::from(is_first) << index;
-        }
-        unique
-    }
-
-    fn extracted(&self, index: usize, of: Extract) -> Option<&str> {
-        let (_, table) = self.store.catalog().tables().nth(index)?;
-        Some(match of {
-            Extract::Dbms => table.dbms(),
-            Extract::Name => table.name(),
-        })
-    }
-
-    pub(crate) fn list_databases(&self) -> Listed {
-        Listed::Databases(self.unique(self.tables(None, None), Extract::Dbms))
-    }
-
-    pub(crate) fn list_blockchain(&self, get: &BlockchainGetTable<'_>) -> Listed {
-        let tables = self.tables(get.dbms, get.name);
-        let tables = get.extract.map_or(tables, |extract| self.unique(tables, extract));
-        Listed::Tables(tables, get.extract)
+    /// One table of each database.
+    pub(crate) fn databases(&self) -> Tables {
+        let catalog = self.store.catalog();
+        let is_first = |id: TableId, dbms: &str| !catalog.tables().any(|(other, table)| other < id && table.dbms() == dbms);
+        let firsts = catalog.tables().filter(|(id, table)| is_first(*id, table.dbms()));
+        Tables(firsts.fold(0, |tables, (id, _)| tables | 1 << id.index()))
     }
 
     /// The head, then a batch at a time, then the end.
@@ -165,7 +139,7 @@ impl Board<'_> {
     /// How many rows there are.
     fn listed_rows(&mut self, listing: &Listing, uptime_us: u64) -> u64 {
         match &listing.listed {
-            Listed::Databases(tables) | Listed::Tables(tables, _) | Listed::Counts(tables) => {
+            Listed::Databases(tables) | Listed::Tables(tables) | Listed::Counts(tables) => {
                 tables.0.count_ones().into()
             }
             Listed::Columns(table) => self.store.catalog().table(*table).map_or(0, |table| table.width() as u64),
@@ -203,18 +177,12 @@ impl Board<'_> {
                 let kind = column.kind.name();
                 cells = [column.name, kind, column.unit, table.description(index)].map(Value::Text);
             }
-            Listed::Databases(tables) | Listed::Tables(tables, _) | Listed::Counts(tables) => {
+            Listed::Databases(tables) | Listed::Tables(tables) | Listed::Counts(tables) => {
                 let found = tables.nth(nth).and_then(|index| catalog.tables().nth(index));
                 let Some((id, table)) = found else { return };
                 (cells[0], cells[1]) = (Value::Text(table.dbms()), Value::Text(table.name()));
-                match &listing.listed {
-                    Listed::Tables(_, Some(Extract::Name)) => cells[0] = cells[1],
-                    Listed::Counts(_) => {
-                        let rows = self.store.next_row_id(id) - self.store.first_row_id(id);
-                        cells[2] = Value::Int(rows.cast_signed());
-                    }
-                    _ => {}
-                }
+                let rows = self.store.next_row_id(id) - self.store.first_row_id(id);
+                cells[2] = Value::Int(rows.cast_signed());
             }
         }
         give(&cells[..listing.columns().len()]);
@@ -222,21 +190,21 @@ impl Board<'_> {
 
     /// Samplers, then the queries.
     fn processes(&self) -> u64 {
-        self.sampling.len() as u64 + 1
+        self.schedule.periods().count() as u64 + 1
     }
 
     fn process(&self, nth: u64, give: &mut dyn FnMut(&[Value<'_>])) {
-        match self.sampling.get(nth as usize) {
-            Some(sampling) => {
-                let Some(table) = self.store.catalog().table(sampling.table) else { return };
+        match self.schedule.periods().nth(nth as usize) {
+            Some((table, period_us)) => {
+                let Some(table) = self.store.catalog().table(table) else { return };
                 let name = line(format_args!("sampler {}.{}", table.dbms(), table.name()));
-                let detail = line(format_args!("a row each {} us", sampling.period_us));
+                let detail = line(format_args!("a row each {period_us} us"));
                 give(&[Value::Text(&name), Value::Text("running"), Value::Text(&detail)]);
             }
             None => {
                 let running = self.queries.running();
                 let state = if running == 0 { "idle" } else { "running" };
-                let detail = line(format_args!("{running} of {}", shared::limits::QUERIES_MAX));
+                let detail = line(format_args!("{running} of {QUERIES_MAX}"));
                 give(&[Value::Text("queries"), Value::Text(state), Value::Text(&detail)]);
             }
         }

@@ -32,6 +32,8 @@ pub const NAME_BYTES_MAX: usize = 32;
 pub const UNIT_BYTES_MAX: usize = 16;
 /// Bytes of what `help` says of one command.
 pub const HELP_BYTES_MAX: usize = 320;
+/// Different values that `extract` can sort.
+pub const EXTRACT_VALUES_MAX: usize = 32;
 /// Columns of an answer.
 pub const COLUMNS_MAX: usize = 32;
 /// Columns of a table, `timestamp` among them.
