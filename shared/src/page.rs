@@ -48,7 +48,6 @@ impl PageWriter {
 
     /// Appends a row, whose first cell is its time. [`RowError::Full`]: it must go to the next page. On an error page
     /// and writer are as before.
-    #[inline]
     pub fn append(&mut self, page: &mut PageBuffer, cells: &[Value]) -> Result<(), RowError> {
         let Some(Value::Timestamp(time_us)) = cells.first() else { return Err(RowError::Type) };
         let time_us = u64::try_from(*time_us).map_err(|_| RowError::Order)?;
