@@ -87,13 +87,15 @@ impl<const N: usize> Encoder<N> {
         self.nulls = 0;
     }
 
+    /// Whether these columns can hold this row.
+    pub fn check(&self, cells: &[Value]) -> Result<(), RowError> {
+        self.nulls_of(cells).map(|_| ())
+    }
+
     /// Appends one row to the run whose first `bits` bits stand in `out`, where it has been from the beginning; what
     /// stands behind them does not matter. On an error the run, `bits` and the encoder are as before.
     pub fn append(&mut self, cells: &[Value], out: &mut [u8], bits: &mut usize) -> Result<(), RowError> {
-        if cells.len() != self.models.len() || self.is_too_wide {
-            return Err(RowError::Width);
-        }
-        let nulls = check_row(&self.models, cells)?;
+        let nulls = self.nulls_of(cells)?;
         let run_bytes = out.len().min(RUN_BYTES_MAX);
         let out = &mut out[..run_bytes];
         let has_room = out.len() * 8 >= *bits + self.row_bits_max;
@@ -104,6 +106,14 @@ impl<const N: usize> Encoder<N> {
         };
         *bits = end.ok_or(RowError::Full)?;
         Ok(())
+    }
+
+    /// The NULL pattern of a row that these columns can hold.
+    fn nulls_of(&self, cells: &[Value]) -> Result<u32, RowError> {
+        if cells.len() != self.models.len() || self.is_too_wide {
+            return Err(RowError::Width);
+        }
+        check_row(&self.models, cells)
     }
 
     /// The end of a run is near: what was learnt from a row that does not fit is forgotten again.
