@@ -54,6 +54,11 @@ pub const SAMPLE_PERIOD_US_MIN: u64 = 1_000;
 /// The most time between two rows of a sampler.
 pub const SAMPLE_PERIOD_US_MAX: u64 = 24 * 3_600 * 1_000_000;
 
+/// A board's clock is not moved by less.
+pub const CLOCK_STEP_US_MIN: i64 = 1_000_000;
+/// How often a board's clock can step until its oldest steps become one.
+pub const CLOCK_SEGMENTS_MAX: usize = 8;
+
 /// Nodes of all expressions of a query.
 pub const SQL_NODES_MAX: usize = 128;
 /// Members of all lists of a query: values of IN, arguments of functions.
