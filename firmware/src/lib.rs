@@ -6,6 +6,8 @@
 //!   facts           ──▶   board ── who it is, its clock
 //!                         commands ── answers to requests
 //!                         console ── the same answers as text
+//!   samplers        ──▶   sample ── rows when they are due
+//!                         store, catalog ── rows in pages, and which tables there are
 //!                         net ── the links over TCP
 //! ```
 //!
@@ -14,12 +16,18 @@
 #![no_std]
 
 pub mod board;
+pub mod catalog;
 pub mod clock;
 mod commands;
 pub mod console;
+mod listing;
 #[cfg(feature = "net")]
 pub mod net;
+mod queries;
+pub mod sample;
+pub mod samplers;
 pub mod serve;
+pub mod store;
 mod test_rows;
 
 pub use board::{Board, Facts};

@@ -29,7 +29,7 @@ pub enum Closed {
 /// Serves one link until it closes. Several run at once on one board; each has a session of its own.
 ///
 /// Cancelling it (dropping it) ends the session and gives its queries back; rows and clock are the board's and stay.
-pub async fn serve(board: &RefCell<Board>, clock: &impl Clock, rx: impl Read, tx: impl Write) -> Closed {
+pub async fn serve(board: &RefCell<Board<'_>>, clock: &impl Clock, rx: impl Read, tx: impl Write) -> Closed {
     let end = Served { board, device: RefCell::new(Device::new()) };
     let heard = Signal::<NoopRawMutex, ()>::new();
     let receive = receive(board, clock, &end.device, &heard, rx);
@@ -44,7 +44,7 @@ type LinkDevice = RefCell<Device<<Board as shared::device::Answerer>::Work>>;
 
 /// A device that gives back all work when it is dropped, however its link ended.
 struct Served<'b> {
-    board: &'b RefCell<Board>,
+    board: &'b RefCell<Board<'m>>,
     device: LinkDevice,
 }
 
@@ -59,7 +59,7 @@ impl Drop for Served<'_> {
 }
 
 async fn receive(
-    board: &RefCell<Board>,
+    board: &RefCell<Board<'_>>,
     clock: &impl Clock,
     device: &LinkDevice,
     heard: &Heard,
@@ -78,7 +78,7 @@ async fn receive(
 }
 
 async fn send(
-    board: &RefCell<Board>,
+    board: &RefCell<Board<'_>>,
     clock: &impl Clock,
     device: &LinkDevice,
     heard: &Heard,
