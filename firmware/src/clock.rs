@@ -69,6 +69,16 @@ impl UtcClock {
         let _ = self.segments.push(Segment { begin_us: uptime_us, offset_us });
     }
 
+    /// Whether anybody has told the time.
+    pub fn is_set(&self) -> bool {
+        !self.segments.is_empty()
+    }
+
+    /// The date of a row that was made at a time since boot. While nobody has told the time, boot is 1970-01-01.
+    pub fn date_us(&self, uptime_us: u64) -> i64 {
+        self.utc_us(uptime_us).unwrap_or(0_i64.saturating_add_unsigned(uptime_us))
+    }
+
     /// UTC at a time since boot; none while nobody has told it.
     pub fn utc_us(&self, uptime_us: u64) -> Option<i64> {
         let segment = self.segments.iter().rev().find(|segment| segment.begin_us <= uptime_us)?;

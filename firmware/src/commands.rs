@@ -168,6 +168,7 @@ impl Board<'_> {
         let catalog = self.store.catalog();
         let table = find(catalog, insert.dbms, insert.table, 0)?;
         let columns = columns(catalog, table);
+        let width = columns.len();
         let mut texts = [const { None }; TABLE_COLUMNS_MAX];
         let mut members = insert.members();
         while let Some(member) = members.next_member()? {
@@ -183,7 +184,8 @@ impl Board<'_> {
                 *cell = member.value_of(column)?;
             }
         }
-        let stored = self.store.insert(table, uptime_us, &cells[1..columns.len()]);
+        drop(columns); // they are the store's, which changes now
+        let stored = self.store.insert(table, uptime_us, &cells[1..width]);
         stored.map_err(|error| {
             let (code, hint) = match error {
                 RowError::TooLong => (ErrorCode::TooLong, "a text is too long for a cell"),

@@ -19,8 +19,8 @@ use shared::{
     format::{Object, RowsFormat, Shape, Statistics, write_fault},
     limits::{BODY_BYTES_MAX, COLUMNS_MAX, COMMAND_BYTES_MAX},
     message::{self, ErrorCode, Failure, LinkCounters, Part, Request, Started},
-    rowcode::{RowError, RowReader},
-    schema::Column,
+    rowcode::{RowDecoder, RowError},
+    schema::{self, Column},
     value::{ColumnType, Value},
 };
 use window::send;
@@ -143,7 +143,7 @@ impl<A: Answerer, C: Clock> Ask<'_, A, C> {
                         let Some(Part::Started(started)) = message::read(head) else { return Ok(()) };
                         let writer = RowsFormat::new(shape, format, &started.columns);
                         return match self.rows(tx, &started, writer, body).await? {
-                            Ok(()) => self.end_notes(tx, &started, format).await,
+                            Ok(lost) => self.end_notes(tx, &started, lost, format).await,
                             Err(failure) => fault(tx, self.command, &failure).await,
                         };
                     }
@@ -161,34 +161,38 @@ impl<A: Answerer, C: Clock> Ask<'_, A, C> {
         step.unwrap_or(Step::Failed(Failure::new(ErrorCode::NotExecuted, 0, format_args!(""))))
     }
 
-    /// The rows, batch by batch; the first one gives a table its widths.
+    /// The rows, batch by batch; the first one gives a table its widths. Returns how many were lost.
     async fn rows(
         &mut self,
         tx: &mut impl Write,
         started: &Started<'_>,
         mut writer: RowsFormat<'_>,
         body: &mut Body,
-    ) -> Result<Result<(), Failure>, Gone> {
+    ) -> Result<Result<u64, Failure>, Gone> {
         let start_us = self.clock.uptime_us();
-        let mut has_begun = false;
+        let (mut has_begun, mut lost) = (false, started.lost);
         loop {
             match self.step(body) {
                 Step::Working | Step::Part(_) => {}
                 Step::Failed(failure) => return Ok(Err(failure)),
-                Step::Done(_) => break,
+                Step::Done(done) => {
+                    lost += done.lost;
+                    break;
+                }
                 Step::Rows(len) => {
-                    let Some((_, bytes)) = message::read_rows(&body[..len.min(BODY_BYTES_MAX)]) else {
+                    let Some((batch, bytes)) = message::read_rows(&body[..len.min(BODY_BYTES_MAX)]) else {
                         continue;
                     };
+                    lost += batch.lost;
                     if !has_begun {
                         has_begun = true;
-                        let mut rows = Rows::new(&started.columns, bytes);
+                        let mut rows = Rows::new(&started.columns, batch.count, bytes);
                         while let Ok(Some(cells)) = rows.next() {
                             writer.measure(cells);
                         }
                         let _ = send(tx, |out| writer.clone().begin(out)).await?;
                     }
-                    if let Err(failure) = self.batch(tx, started, &mut writer, bytes).await? {
+                    if let Err(failure) = self.batch(tx, started, &mut writer, batch.count, bytes).await? {
                         return Ok(Err(failure));
                     }
                 }
@@ -204,7 +208,7 @@ impl<A: Answerer, C: Clock> Ask<'_, A, C> {
             out.write_str("\n")
         });
         let _ = end.await?;
-        Ok(Ok(()))
+        Ok(Ok(lost))
     }
 
     async fn batch(
@@ -212,9 +216,10 @@ impl<A: Answerer, C: Clock> Ask<'_, A, C> {
         tx: &mut impl Write,
         started: &Started<'_>,
         writer: &mut RowsFormat<'_>,
+        count: u16,
         bytes: &[u8],
     ) -> Result<Result<(), Failure>, Gone> {
-        let mut rows = Rows::new(&started.columns, bytes);
+        let mut rows = Rows::new(&started.columns, count, bytes);
         loop {
             let cells = match rows.next() {
                 Ok(Some(cells)) => cells,
@@ -238,13 +243,14 @@ impl<A: Answerer, C: Clock> Ask<'_, A, C> {
         &self,
         tx: &mut impl Write,
         started: &Started<'_>,
+        lost: u64,
         format: Format,
     ) -> Result<(), Gone> {
         if format != Format::Table {
             return Ok(());
         }
         let has_times = started.columns.iter().any(|column| column.kind == ColumnType::Timestamp);
-        let (lost, is_unset) = (started.lost, has_times && !started.clock_set);
+        let is_unset = has_times && !started.clock_set;
         let notes = send(tx, |out| {
             if lost > 0 {
                 writeln!(out, "note: {lost} rows were overwritten before they could be sent")?;
@@ -287,19 +293,21 @@ async fn fault(tx: &mut impl Write, command: &str, failure: &Failure) -> Result<
 }
 
 /// The rows of one batch, one after the other.
-struct Rows<'a, 'c> {
-    reader: RowReader<'a, 'c>,
-    cells: heapless::Vec<Value<'a>, COLUMNS_MAX>,
+struct Rows<'a> {
+    decoder: RowDecoder<'a>,
+    width: usize,
+    cells: [Value<'a>; COLUMNS_MAX],
 }
 
-impl<'a, 'c> Rows<'a, 'c> {
-    fn new(columns: &'c [Column<'c>], bytes: &'a [u8]) -> Self {
-        Self { reader: RowReader::new(columns, bytes), cells: heapless::Vec::new() }
+impl<'a> Rows<'a> {
+    fn new(columns: &[Column<'_>], count: u16, bytes: &'a [u8]) -> Self {
+        let decoder = RowDecoder::new(schema::kinds(columns), bytes, count);
+        Self { decoder, width: columns.len(), cells: [Value::Null; COLUMNS_MAX] }
     }
 
     fn next(&mut self) -> Result<Option<&[Value<'a>]>, RowError> {
-        let is_row = self.reader.next_row(&mut self.cells)?;
-        Ok(is_row.then_some(&self.cells[..]))
+        let is_row = self.decoder.next_row(&mut self.cells)?;
+        Ok(is_row.then_some(&self.cells[..self.width]))
     }
 }
 

@@ -1,12 +1,25 @@
-//! Sampling: what makes rows, and when. Stores nothing and does not wait: a board asks when the next row is due, and
-//! comes back then.
+//! Sampling: what makes rows, and when. Stores nothing itself.
 
-use crate::{catalog::TableId, store::Store};
+use crate::{Board, catalog::TableId, clock::Clock, store::Store};
+use core::cell::RefCell;
 use shared::{
     limits::{SAMPLE_PERIOD_US_MAX, SAMPLE_PERIOD_US_MIN, TABLE_COLUMNS_MAX, TABLES_MAX},
     schema::TableSpec,
     value::Value,
 };
+
+/// How long a change of a period may take to be seen.
+const LOOK_US: u64 = 1_000_000;
+
+/// Fills the tables of a board as long as it runs. Cancelling it (dropping it) loses nothing.
+pub async fn sample(board: &RefCell<Board<'_>>, clock: &impl Clock) -> ! {
+    loop {
+        let now_us = clock.uptime_us();
+        let due_us = board.borrow_mut().sample(now_us);
+        let look_us = now_us.saturating_add(LOOK_US);
+        clock.sleep_until_us(due_us.map_or(look_us, |due_us| due_us.min(look_us))).await;
+    }
+}
 
 /// The cells of a row, the time not among them.
 pub type Cells<'v> = heapless::Vec<Value<'v>, TABLE_COLUMNS_MAX>;

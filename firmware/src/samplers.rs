@@ -8,10 +8,56 @@ pub mod environment;
 pub mod power;
 pub mod vibration;
 
-use shared::link_test::mix;
+use crate::{
+    board::{Board, Facts, QueryMemory},
+    catalog::TableError,
+    sample::{Sampler, Schedule},
+    store::Store,
+};
+use environment::Environment;
+use power::Power;
+use shared::{link_test::mix, page::PageBuffer};
+use vibration::Vibration;
 
 /// The database of the made-up sensors.
 const DBMS: &str = "demo";
+
+/// One sensor of each kind.
+#[derive(Clone, Copy, Debug)]
+pub struct Samplers {
+    environment: Environment,
+    power: Power,
+    vibration: Vibration,
+}
+
+impl Samplers {
+    /// Sensors whose rows are made from this seed.
+    pub const fn new(seed: u32) -> Self {
+        Self { environment: Environment { seed }, power: Power { seed }, vibration: Vibration { seed } }
+    }
+}
+
+/// A board with one sensor of each kind. Each table has a quarter of the pages; the rest is for tables that are
+/// created.
+pub fn board<'m>(
+    facts: Facts,
+    pages: &'m mut [PageBuffer],
+    queries: &'m mut QueryMemory,
+    samplers: &'m mut Samplers,
+    uptime_us: u64,
+) -> Result<Board<'m>, TableError> {
+    let quarter = pages.len() / 4;
+    let tables =
+        [(&environment::TABLE, quarter), (&power::TABLE, quarter), (&vibration::TABLE, quarter)];
+    let store = Store::new(pages, &tables)?;
+    let mut schedule = Schedule::default();
+    let Samplers { environment, power, vibration } = samplers;
+    let all: [&'m mut dyn Sampler; 3] = [environment, power, vibration];
+    for sampler in all {
+        schedule.add(&store, sampler, uptime_us);
+    }
+    Ok(Board::new(facts, store, schedule, queries))
+}
 
 /// Whole noise around 0, small more often than large, at most `bound` off.
 fn noise(seed: u32, index: u64, column: u64, bound: i32) -> i32 {

@@ -1,6 +1,6 @@
 //! One link, served: bytes from its reading half to the [`Device`], frames from the device to its writing half.
 
-use crate::{Board, clock::Clock};
+use crate::{Board, clock::Clock, commands::Work};
 use core::cell::RefCell;
 use embassy_futures::{
     select::{Either, select},
@@ -40,15 +40,15 @@ pub async fn serve(board: &RefCell<Board<'_>>, clock: &impl Clock, rx: impl Read
 }
 
 type Heard = Signal<NoopRawMutex, ()>;
-type LinkDevice = RefCell<Device<<Board as shared::device::Answerer>::Work>>;
+type LinkDevice = RefCell<Device<Work>>;
 
 /// A device that gives back all work when it is dropped, however its link ended.
-struct Served<'b> {
+struct Served<'b, 'm> {
     board: &'b RefCell<Board<'m>>,
     device: LinkDevice,
 }
 
-impl Drop for Served<'_> {
+impl Drop for Served<'_, '_> {
     fn drop(&mut self) {
         // Nobody holds the board while a link waits, and a link is dropped while it waits. Only a panic on a host
         // could be within the board now; it must not become a second one.

@@ -20,6 +20,7 @@
 //! it knows and leaves the rest of the body alone.
 
 use crate::{
+    engine::RowSink,
     limits::{COMMAND_BYTES_MAX, HINT_BYTES_MAX, REQUESTS_MAX},
     rowcode::{RowEncoder, RowError},
     schema::Columns,
@@ -500,6 +501,12 @@ impl<'b> RowsWriter<'b> {
             self.body.copy_within(ROWS_HEAD_BYTES_MAX..ROWS_HEAD_BYTES_MAX + row_bytes, head_bytes);
         }
         Ok(head_bytes + row_bytes)
+    }
+}
+
+impl RowSink for RowsWriter<'_> {
+    fn push(&mut self, cells: &[Value<'_>]) -> Result<(), RowError> {
+        RowsWriter::push(self, cells)
     }
 }
 

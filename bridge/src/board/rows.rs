@@ -1,8 +1,9 @@
 //! The bytes of a batch → its rows.
 
 use shared::{
-    rowcode::{RowError, RowReader},
-    schema::Column,
+    limits::COLUMNS_MAX,
+    rowcode::{RowDecoder, RowError},
+    schema::{self, Column},
     value::Value,
 };
 
@@ -13,29 +14,28 @@ pub fn decode_rows(
     bytes: &[u8],
     mut each: impl FnMut(&[Value<'_>]),
 ) -> Result<(), RowError> {
-    let mut reader = RowReader::new(columns, bytes);
-    let mut cells = heapless::Vec::new();
-    for _ in 0..count {
-        if !reader.next_row(&mut cells)? {
-            return Err(RowError::Malformed);
-        }
-        each(&cells);
+    let mut rows = RowDecoder::new(schema::kinds(columns), bytes, count);
+    let mut cells = [Value::Null; COLUMNS_MAX];
+    while rows.next_row(&mut cells)? {
+        each(&cells[..columns.len()]);
     }
-    if reader.next_row(&mut cells)? { Err(RowError::Malformed) } else { Ok(()) }
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use shared::{link_test, rowcode::write_row};
+    use shared::{link_test, rowcode::RowEncoder};
 
     #[test]
     fn a_batch_has_as_many_rows_as_it_says() {
         let mut bytes = [0; 256];
-        let mut used = 0;
+        let mut bits = 0;
+        let mut encoder = RowEncoder::new(schema::kinds(&link_test::COLUMNS));
         for row in 0..3 {
-            used += write_row(&link_test::COLUMNS, &link_test::row(1, row), &mut bytes[used..]).unwrap();
+            encoder.append(&link_test::row(1, row), &mut bytes, &mut bits).unwrap();
         }
+        let used = bits.div_ceil(8);
         let decode = |count| {
             let mut rows = 0;
             decode_rows(&link_test::COLUMNS, count, &bytes[..used], |cells| {

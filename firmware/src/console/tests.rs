@@ -6,7 +6,6 @@ use embassy_futures::block_on;
 use shared::{
     device::Identity,
     message::{Cursor, Done, RowsWriter},
-    rowcode::write_row,
 };
 use std::{format, string::String, vec, vec::Vec};
 
@@ -66,15 +65,15 @@ impl Answerer for Small {
                 let head = Started { columns, cursor, lost: self.lost, clock_set: false };
                 Step::Part(message::write(&Part::Started(head), body).unwrap())
             }
-            Work::Rows { next, .. } if *next == self.rows => Step::Done(Done { rows: 0 }),
+            Work::Rows { next, .. } if *next == self.rows => Step::Done(Done { rows: 0, lost: 0 }),
             Work::Rows { next, .. } => {
-                let mut rows = RowsWriter::new(body);
+                let mut rows = RowsWriter::new(body, schema::kinds(&COLUMNS));
                 while *next < self.rows && rows.count() < 2 {
                     let cells = [Value::Timestamp(*next), Value::Int(*next * 1_000)];
-                    rows.push(|out| write_row(&COLUMNS, &cells, out)).unwrap();
+                    rows.push(&cells).unwrap();
                     *next += 1;
                 }
-                Step::Rows(rows.finish(0).unwrap())
+                Step::Rows(rows.finish(0, 0).unwrap())
             }
         }
     }
