@@ -48,8 +48,10 @@ pub const KEEPALIVE_US: u64 = 2_000_000;
 pub const PROBE_US_MIN: u64 = 200_000;
 /// The longest wait for the answer to a ping before the next.
 pub const PROBE_US_MAX: u64 = 2_000_000;
-/// Pings without an answer until the link counts as broken.
+/// Pings without a sign of the board until the link counts as broken.
 pub const PING_ATTEMPTS_MAX: u32 = 6;
+/// Quiet from the board until the link counts as broken, though it takes no ping.
+pub const LINK_SILENT_US_MAX: u64 = KEEPALIVE_US + PING_ATTEMPTS_MAX as u64 * PROBE_US_MAX;
 /// Resumes without one good frame between them until a request fails.
 pub const RESUMES_MAX: u32 = 24;
 /// Quiet from the bridge until the board gives the session up.
@@ -61,5 +63,5 @@ const _: () = {
     assert!(COMMAND_BYTES_MAX < REQUEST_BYTES_MAX);
     assert!(BODY_BYTES_MAX <= u16::MAX as usize);
     assert!(REQUESTS_MAX <= u8::MAX as usize);
-    assert!(KEEPALIVE_US + PING_ATTEMPTS_MAX as u64 * PROBE_US_MAX < SESSION_QUIET_US_MAX);
+    assert!(LINK_SILENT_US_MAX < SESSION_QUIET_US_MAX);
 };
