@@ -311,6 +311,8 @@ pub enum ErrorCode {
     TooLong,
     /// The cursor is not one of this stream.
     Cursor,
+    /// The board may have run the request it was asked about, and has no answer any more.
+    Forgotten,
 }
 
 impl ErrorCode {
@@ -325,6 +327,7 @@ impl ErrorCode {
             ErrorCode::Value => "value",
             ErrorCode::TooLong => "too_long",
             ErrorCode::Cursor => "cursor",
+            ErrorCode::Forgotten => "forgotten",
         }
     }
 }

@@ -44,7 +44,7 @@ fn text(chars_max: usize) -> impl Strategy<Value = String> {
     vec(any::<char>(), 0..=chars_max).prop_map(String::from_iter)
 }
 
-const ERROR_CODES: [ErrorCode; 8] = [
+const ERROR_CODES: [ErrorCode; 9] = [
     ErrorCode::Unsupported,
     ErrorCode::Busy,
     ErrorCode::NotExecuted,
@@ -53,6 +53,7 @@ const ERROR_CODES: [ErrorCode; 8] = [
     ErrorCode::Value,
     ErrorCode::TooLong,
     ErrorCode::Cursor,
+    ErrorCode::Forgotten,
 ];
 
 const RESET_REASONS: [ResetReason; 5] = [
