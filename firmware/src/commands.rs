@@ -16,6 +16,7 @@ use shared::{
     message::{self, Cursor, Done, ErrorCode, Failure, Part, Request, Status, Version, feature},
     rowcode::RowError,
     value::{ColumnType, Value},
+    time::{UTC_US_MAX, UTC_US_MIN},
     version,
 };
 
@@ -64,6 +65,9 @@ impl Answerer for Board<'_> {
     fn open(&mut self, request: Request<'_>, cursor: Option<Cursor>, now: Now<'_>) -> Result<Work, Failure> {
         let task = match request {
             Request::Command(text) => self.command(command::parse(text)?, cursor, now)?,
+            Request::SetTime(utc_us) if !(UTC_US_MIN..=UTC_US_MAX).contains(&utc_us) => {
+                return Err(Failure::new(ErrorCode::Value, 0, format_args!("the years are 1 to 9999")));
+            }
             Request::SetTime(utc_us) => self.set_time(now.uptime_us, utc_us),
             Request::LinkTest(test) => Task::TestRows(TestRows::open(test, cursor)?),
         };

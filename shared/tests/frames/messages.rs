@@ -45,7 +45,7 @@ fn text(chars_max: usize) -> impl Strategy<Value = String> {
     vec(any::<char>(), 0..=chars_max).prop_map(String::from_iter)
 }
 
-const ERROR_CODES: [ErrorCode; 16] = [
+const ERROR_CODES: [ErrorCode; 17] = [
     ErrorCode::Unsupported,
     ErrorCode::Busy,
     ErrorCode::NotExecuted,
@@ -62,6 +62,7 @@ const ERROR_CODES: [ErrorCode; 16] = [
     ErrorCode::Overflow,
     ErrorCode::Exists,
     ErrorCode::Damaged,
+    ErrorCode::Forgotten,
 ];
 
 const RESET_REASONS: [ResetReason; 5] = [

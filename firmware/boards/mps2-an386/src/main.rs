@@ -34,6 +34,7 @@ use firmware::clock::EmbassyClock;
 use firmware::console::ConsoleBuffers;
 use firmware::net::{self, LINK_SOCKETS, LinkBuffers};
 use firmware::samplers::{self, Samplers};
+use firmware::serve::Closed;
 use firmware::{Board, Facts};
 use static_cell::{ConstStaticCell, StaticCell};
 
@@ -162,9 +163,11 @@ async fn uart_link(board: SharedBoard, network: Option<Stack<'static>>, mut rx: 
         let _ = with_timeout(NETWORK_WAIT_MAX, network.wait_config_up()).await;
     }
     loop {
-        // The line itself never closes: when a session ends, the next one begins.
+        // The line itself never closes: when a session ends, or nobody began one, the next may begin.
         let closed = firmware::serve(board, &EmbassyClock, &mut rx, &mut tx).await;
-        defmt::info!("serial link: {}", closed);
+        if closed != Closed::Mute {
+            defmt::info!("serial link: {}", closed);
+        }
     }
 }
 
