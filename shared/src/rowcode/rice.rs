@@ -51,7 +51,7 @@ impl Rice {
     }
 
     /// Writes a number; says whether its code is short.
-    #[inline]
+    #[inline(always)]
     pub(super) fn write(&mut self, number: u32, out: &mut BitWriter) -> bool {
         let k = self.low_bits();
         let quotient = number >> k;
@@ -72,7 +72,7 @@ impl Rice {
     }
 
     /// Writes a number of up to 64 bits; says whether its code is short.
-    #[inline]
+    #[inline(always)]
     pub(super) fn write_any(&mut self, number: u64, out: &mut BitWriter) -> bool {
         match u32::try_from(number) {
             Ok(number) => self.write(number, out),
@@ -94,7 +94,7 @@ impl Rice {
     }
 
     /// Reads the beginning of a code, all of it if it is short.
-    #[inline]
+    #[inline(always)]
     pub(super) fn read(&mut self, bits: &mut BitReader) -> Code {
         let window = bits.window();
         let quotient = window.leading_ones();
@@ -135,13 +135,13 @@ impl Rice {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn low_bits(self) -> u32 {
         (31 - (self.sum >> MEAN_SHIFT | 1).leading_zeros()).min(LOW_BITS_MAX)
     }
 
     /// `number` < 2^27, so that the sum stays below 2^31.
-    #[inline]
+    #[inline(always)]
     fn learn(&mut self, number: u32) {
         self.sum = self.sum - (self.sum >> MEAN_SHIFT) + number;
     }
