@@ -140,12 +140,7 @@ fn plan(query: &mut Query, sql: &Sql<'_>, around: Surroundings<'_>) -> Result<Ta
 }
 
 /// The table of this name, or what is near it.
-pub(crate) fn find(
-    catalog: &Catalog,
-    dbms: &str,
-    name: &str,
-    position: usize,
-) -> Result<TableId, Failure> {
+pub(crate) fn find(catalog: &Catalog, dbms: &str, name: &str, position: usize) -> Result<TableId, Failure> {
     if let Some(table) = catalog.find(dbms, name) {
         return Ok(table);
     }
@@ -165,7 +160,9 @@ pub(crate) fn find(
     let position = if has_dbms { position } else { 0 };
     Err(match (nearest(wanted, &names), names.first()) {
         (Some(near), _) => Failure::new(code, position, format_args!("did you mean `{near}`?")),
-        (None, Some(one)) => Failure::new(code, position, format_args!("no {what} of this name; there is `{one}`")),
+        (None, Some(one)) => {
+            Failure::new(code, position, format_args!("no {what} of this name; there is `{one}`"))
+        }
         (None, None) => Failure::new(code, position, format_args!("the board has no {what} yet")),
     })
 }

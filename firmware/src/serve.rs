@@ -125,6 +125,10 @@ impl<C: Clock> Link<'_, '_, C> {
         if now_us < self.deadline_us() {
             return None;
         }
-        Some(if self.device.borrow_mut().expire(now_us, &mut *self.board.borrow_mut()) { Closed::Quiet } else { Closed::Mute })
+        Some(if self.device.borrow_mut().expire(now_us, &mut *self.board.borrow_mut()) {
+            Closed::Quiet
+        } else {
+            Closed::Mute
+        })
     }
 }

@@ -80,7 +80,8 @@ async fn run_stream(seed: u64) -> Result<Run, String> {
         let (ours, theirs) = tokio::io::duplex(1 + (mix(seed ^ nth) % 6000) as usize);
         let board_end = FaultyLink::new(theirs, faults, mix(seed ^ 0xB0A2D ^ nth), Arc::clone(&counter));
         let bridge_end = FaultyLink::new(ours, faults, mix(seed ^ 0xB21D6E ^ nth), Arc::clone(&counter));
-        let sent = links_in.try_send(Attached::Connection(board_end)).map_err(|_| "the board is gone".to_string());
+        let sent =
+            links_in.try_send(Attached::Connection(board_end)).map_err(|_| "the board is gone".to_string());
         async move { sent.map(|()| Box::new(bridge_end) as Box<dyn ByteStream>) }
     };
     let session = Session::connect_with(open, mix(seed));

@@ -460,10 +460,7 @@ fn every_error_code_has_its_number() {
                 0x36, 0x44, 0x00,
             ],
         ),
-        (
-            ErrorCode::Forgotten,
-            &[0x00],
-        ),
+        (ErrorCode::Forgotten, &[0x00]),
     ];
     for (code, wire) in codes {
         let end = End::Err(WireError { code, position: 0, hint: "" });

@@ -96,7 +96,8 @@ fn start(spawner: Spawner, boot: BootFacts) {
     let samplers = SAMPLERS.init(Samplers::new(seed));
     let now_us = Instant::now().as_micros();
     let board = samplers::board(facts, pages::take(), QUERIES.take(), samplers, now_us);
-    let board: SharedBoard = BOARD.init(RefCell::new(board.unwrap_or_else(|_| panic!("tables have no room"))));
+    let board: SharedBoard =
+        BOARD.init(RefCell::new(board.unwrap_or_else(|_| panic!("tables have no room"))));
     spawner.spawn(sample(board).unwrap());
 
     let (rx, tx) = uart::CONSOLE.start(CONSOLE_BAUD);
