@@ -460,7 +460,13 @@ fn every_error_code_has_its_number() {
                 0x36, 0x44, 0x00,
             ],
         ),
-        (ErrorCode::Forgotten, &[0x00]),
+        (
+            ErrorCode::Forgotten,
+            &[
+                0x02, 0x84, 0x02, 0x01, 0x01, 0x01, 0x01, 0x01, 0x03, 0x01, 0x10, 0x01, 0x05, 0xDB, 0x3D,
+                0x4C, 0x53, 0x00,
+            ],
+        ),
     ];
     for (code, wire) in codes {
         let end = End::Err(WireError { code, position: 0, hint: "" });
