@@ -341,6 +341,10 @@ impl<W> Requests<W> {
         let Some(free) = self.slots.iter_mut().find(|slot| slot.is_none()) else {
             return self.refuse(header, ErrorCode::Busy);
         };
+        let work = answerer.open(open.request, open.cursor, now);
+        if work.as_ref().is_err_and(|failure| failure.code == ErrorCode::Busy) {
+            return self.refuse(header, ErrorCode::Busy); // not begun: the bridge comes again
+        }
         if let Some(session) = &mut self.session {
             session.seen.begin(header.request);
         }
@@ -350,7 +354,7 @@ impl<W> Requests<W> {
             class: open.class,
             sequence: 0,
             credit: header.sequence,
-            work: answerer.open(open.request, open.cursor, now),
+            work,
             ended: false,
         });
     }

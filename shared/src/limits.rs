@@ -124,6 +124,12 @@ pub const PING_ATTEMPTS_MAX: u32 = 6;
 pub const LINK_SILENT_US_MAX: u64 = KEEPALIVE_US + PING_ATTEMPTS_MAX as u64 * PROBE_US_MAX;
 /// Resumes without one good frame between them until a request fails.
 pub const RESUMES_MAX: u32 = 24;
+/// The first wait before a busy board is asked again; it doubles each time.
+pub const BUSY_RETRY_US_MIN: u64 = 5_000;
+/// The longest wait before a busy board is asked again.
+pub const BUSY_RETRY_US_MAX: u64 = 500_000;
+/// Times that a request finds the board busy until it fails: some 40 seconds.
+pub const BUSY_ATTEMPTS_MAX: u32 = 86;
 /// Quiet from the bridge until the board gives the session up.
 pub const SESSION_QUIET_US_MAX: u64 = 20_000_000;
 

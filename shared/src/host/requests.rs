@@ -379,7 +379,7 @@ impl Requests {
             Heard::Taken => {}
             Heard::Stale => self.counters.frames_stale += 1,
             Heard::Gap => self.resume(index, events),
-            Heard::Busy => self.ping_now(), // tells the board what is really open; then there is room
+            Heard::Busy => self.ping_now(), // tells the board what is really open; then there may be room
             Heard::Ended(ending) => self.end(request, ending, events),
         }
     }
@@ -451,12 +451,20 @@ impl Requests {
             .slots
             .iter_mut()
             .flatten()
-            .filter(|s| s.send != Send::Nothing && (s.was_sent || on_board < requests_max))
+            .filter(|s| s.send != Send::Nothing && s.retry_us.is_none())
+            .filter(|s| s.was_sent || on_board < requests_max)
             .max_by_key(|s| last.wrapping_sub(s.request))?;
         slot.next_frame(now_us, self.order, body)
     }
 
     pub(super) fn deadline_us(&self) -> Option<u64> {
+        let silence_us = self.silence_us()?;
+        let retry_us = self.slots.iter().flatten().filter_map(|slot| slot.retry_us).min();
+        Some(retry_us.map_or(silence_us, |retry_us| retry_us.min(silence_us)))
+    }
+
+    /// When quiet on the link means something.
+    fn silence_us(&self) -> Option<u64> {
         match &self.link {
             Link::Down => None,
             // What is due waits for `transmit`; a link that takes no bytes must not make time alone spin.
@@ -476,7 +484,10 @@ impl Requests {
     }
 
     pub(super) fn tick(&mut self, now_us: u64, events: &mut impl FnMut(Event<'_>)) {
-        if self.deadline_us().is_none_or(|deadline_us| now_us < deadline_us) {
+        for slot in self.slots.iter_mut().flatten() {
+            slot.retry_us.take_if(|retry_us| now_us >= *retry_us);
+        }
+        if self.silence_us().is_none_or(|deadline_us| now_us < deadline_us) {
             return;
         }
         match &mut self.link {

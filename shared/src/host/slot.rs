@@ -3,7 +3,10 @@
 use super::{Ending, Event};
 use crate::{
     frame::Header,
-    limits::{CREDIT_BATCHES_MAX, GENERATION_FRAMES_MAX, REQUEST_BYTES_MAX, RESUMES_MAX},
+    limits::{
+        BUSY_ATTEMPTS_MAX, BUSY_RETRY_US_MAX, BUSY_RETRY_US_MIN, CREDIT_BATCHES_MAX, GENERATION_FRAMES_MAX,
+        REQUEST_BYTES_MAX,
+    },
     message::{self, Class, Cursor, End, ErrorCode, Open, Part, Request, Started, WireError, kind},
     schema,
 };
@@ -30,6 +33,9 @@ pub(super) struct Slot {
     pub(super) heard_us: u64,
     /// Resumes since the last good frame.
     pub(super) resumes: u32,
+    /// Times the board was busy, and until when it is not asked again.
+    busy: u32,
+    pub(super) retry_us: Option<u64>,
     pub(super) cursor: Option<Cursor>,
     started: Option<StartedMark>,
     rows_generation: u64,
@@ -92,6 +98,8 @@ impl Slot {
             buffered: 0,
             heard_us: 0,
             resumes: 0,
+            busy: 0,
+            retry_us: None,
             cursor: None,
             started: None,
             rows_generation: 0,
@@ -178,7 +186,7 @@ impl Slot {
         match header.kind {
             kind::ROWS => self.rows(body, events),
             kind::PART => self.part(body, events),
-            _ => self.end(body),
+            _ => self.end(now_us, body),
         }
     }
 
@@ -247,15 +255,17 @@ impl Slot {
         is_new
     }
 
-    fn end<'b>(&mut self, body: &'b [u8]) -> Heard<'b> {
+    fn end<'b>(&mut self, now_us: u64, body: &'b [u8]) -> Heard<'b> {
         Heard::Ended(match message::read::<End>(body) {
             None => Ending::Protocol("an end came that cannot be read"),
             Some(Ok(done)) if done.rows != self.rows_generation => {
                 Ending::Protocol("the board counts other rows than arrived")
             }
             Some(Ok(done)) => Ending::Done { rows_lost: self.rows_lost.saturating_add(done.lost) },
-            Some(Err(WireError { code: ErrorCode::Busy, .. })) if self.resumes < RESUMES_MAX => {
-                self.resumes += 1;
+            Some(Err(WireError { code: ErrorCode::Busy, .. })) if self.busy < BUSY_ATTEMPTS_MAX => {
+                self.retry_us =
+                    Some(now_us + (BUSY_RETRY_US_MIN << self.busy.min(16)).min(BUSY_RETRY_US_MAX));
+                self.busy += 1;
                 self.resume();
                 self.send = Send::Open; // it was not begun, so this does not begin it twice
                 return Heard::Busy;
