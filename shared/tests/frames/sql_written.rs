@@ -192,7 +192,7 @@ impl Writer<'_> {
     fn node(&self, id: NodeId) -> String {
         let not = |is_negated| if is_negated { " NOT" } else { "" };
         match self.select.tree.node(id) {
-            Node::Null | Node::Column(_) => "NULL".to_string(),
+            Node::Null | Node::Column(_) | Node::Slot(_) => "NULL".to_string(),
             Node::Bool(value) => value.to_string(),
             Node::Int(value) => value.to_string(),
             Node::Float(value) if value.is_infinite() => {

@@ -81,7 +81,7 @@ impl Dump<'_> {
             Node::Timestamp(value) => format!("@{value}"),
             Node::Interval(count, unit) => format!("{count}{unit:?}"),
             Node::Name(span) => span.of(self.text).to_string(),
-            Node::Column(column) => format!("#{column}"),
+            Node::Column(column) | Node::Slot(column) => format!("#{column}"),
             Node::Now => "now".to_string(),
             Node::Unary(op, x) => {
                 let op = match op {
