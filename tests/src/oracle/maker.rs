@@ -84,9 +84,8 @@ impl Maker<'_> {
     // ---- Leaves ----
 
     fn leaf(&mut self, kind: Kind) -> Expression {
-        // Of a NULL nobody knows whether it is a moment, so that nothing can be added to it.
-        if kind != Kind::Moment && self.dice.percent(5) {
-            return Expression::Null;
+        if self.dice.percent(5) {
+            return self.null(kind);
         }
         if self.dice.percent(20) {
             return self.literal(kind);
@@ -105,6 +104,15 @@ impl Maker<'_> {
         match self.column(kind) {
             Some(name) => Expression::Column(name),
             None => self.literal(kind),
+        }
+    }
+
+    /// NULL has no type: where one decides about more than NULLs, it is given one.
+    fn null(&mut self, kind: Kind) -> Expression {
+        match kind {
+            Kind::Moment => self.literal(kind),
+            Kind::Float => Expression::Cast(CastTo::Float, Expression::Null.boxed()),
+            _ => Expression::Null,
         }
     }
 
@@ -159,8 +167,7 @@ impl Maker<'_> {
             }
             5 => Expression::Negative(self.of(Kind::Int, depth).boxed()),
             // abs() of the least integer is an error, and which rows meet it is nobody's business.
-            6 if self.has_extremes() => Expression::Call("abs", vec![self.literal(Kind::Bool)]),
-            6 => Expression::Call("abs", vec![self.of(Kind::Int, 0)]),
+            6 => Expression::Call("abs", vec![self.of_small(Kind::Int)]),
             7 => Expression::Call("length", vec![self.of(Kind::Text, depth)]),
             8 => {
                 let of = self.kind();
@@ -205,13 +212,9 @@ impl Maker<'_> {
             10 => {
                 Expression::Call("coalesce", vec![self.of(Kind::Float, depth), self.of(Kind::Float, depth)])
             }
-            _ => {
-                let float = match self.of(Kind::Float, depth) {
-                    Expression::Null => self.literal(Kind::Float), // a NULL would leave it an integer
-                    float => float,
-                };
-                Expression::Call("coalesce", vec![self.of(Kind::Int, depth), float])
-            }
+            // A column of integers and floats has floats, which are not as exact as the largest integers.
+            _ if self.has_extremes() => self.of(Kind::Float, depth),
+            _ => Expression::Call("coalesce", vec![self.of(Kind::Int, 0), self.of(Kind::Float, depth)]),
         }
     }
 
@@ -227,7 +230,8 @@ impl Maker<'_> {
             0 => Expression::Call("lower", vec![self.of(Kind::Text, depth)]),
             1 => Expression::Call("upper", vec![self.of(Kind::Text, depth)]),
             2 => Expression::Call("coalesce", vec![self.of(Kind::Text, depth), self.of(Kind::Text, depth)]),
-            3 => Expression::Cast(CastTo::Text, self.of(Kind::Int, 0).boxed()),
+            // What overflowed into a float is written in another way.
+            3 => Expression::Cast(CastTo::Text, self.of_small(Kind::Int).boxed()),
             _ => Expression::Cast(CastTo::Text, self.of(Kind::Text, depth).boxed()),
         }
     }
@@ -400,6 +404,15 @@ impl Maker<'_> {
                 Expression::Binary(operator, Expression::Column(name).boxed(), by.boxed())
             }
             _ => self.small(kind),
+        }
+    }
+
+    /// A number that is not large: an aggregate or a column only where there are no extremes.
+    fn of_small(&mut self, kind: Kind) -> Expression {
+        match self.leaf(kind) {
+            Expression::Int(_) => self.small(kind),
+            _ if self.has_extremes() => self.small(kind),
+            leaf => leaf,
         }
     }
 
