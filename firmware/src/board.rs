@@ -1,7 +1,16 @@
-//! Who the board is: what its links share.
+//! Who the board is and what it holds: what its links share.
 
-use crate::clock::UtcClock;
-use shared::limits::BOARD_ID_BYTES_MAX;
+use crate::{
+    clock::UtcClock,
+    queries::{Queries, Surroundings},
+    sample::Schedule,
+    store::Store,
+};
+use core::fmt::Write as _;
+use shared::{
+    engine::Query,
+    limits::{BOARD_ID_BYTES_MAX, QUERIES_MAX},
+};
 
 pub use shared::message::ResetReason;
 
@@ -33,16 +42,50 @@ pub struct StackUse {
     pub bytes: u32,
 }
 
-/// The board as all its links see it. They run on one executor and share it in a `RefCell`.
-#[derive(Debug)]
-pub struct Board {
-    pub(crate) facts: Facts,
-    pub(crate) clock: UtcClock,
+/// The memory in which a board runs its queries. Large: it stands in static memory.
+pub type QueryMemory = [Query; QUERIES_MAX];
+
+/// Memory for queries, none of which runs.
+pub const fn query_memory() -> QueryMemory {
+    [const { Query::new() }; QUERIES_MAX]
 }
 
-impl Board {
-    /// A board that has just started.
-    pub fn new(facts: Facts) -> Self {
-        Self { facts, clock: UtcClock::default() }
+/// The board as all its links see it. They run on one executor and share it in a `RefCell`.
+#[derive(Debug)]
+pub struct Board<'m> {
+    pub(crate) facts: Facts,
+    pub(crate) clock: UtcClock,
+    pub(crate) store: Store<'m>,
+    pub(crate) schedule: Schedule<'m>,
+    pub(crate) queries: Queries<'m>,
+    /// The id in hexadecimal, as rows tell it.
+    id_text: heapless::String<{ 2 * BOARD_ID_BYTES_MAX }>,
+}
+
+impl<'m> Board<'m> {
+    /// A board that has just started, with the tables of `store` and the samplers of `schedule`.
+    pub fn new(facts: Facts, store: Store<'m>, schedule: Schedule<'m>, queries: &'m mut QueryMemory) -> Self {
+        let mut id_text = heapless::String::new();
+        for byte in &facts.id {
+            let _ = write!(id_text, "{byte:02x}"); // there is room for every byte
+        }
+        Self { facts, clock: UtcClock::default(), store, schedule, queries: Queries::new(queries), id_text }
+    }
+
+    /// Makes the rows that are due, and says when the next one is.
+    pub fn sample(&mut self, uptime_us: u64) -> Option<u64> {
+        self.schedule.run(&mut self.store, uptime_us);
+        self.schedule.due_us()
+    }
+
+    /// The rows of all tables.
+    pub fn store_mut(&mut self) -> &mut Store<'m> {
+        &mut self.store
+    }
+
+    /// The queries, and the rest of the board as they see it.
+    pub(crate) fn queries_and_rest(&mut self, uptime_us: u64) -> (&mut Queries<'m>, Surroundings<'_>) {
+        let Self { facts, clock, store, queries, id_text, .. } = self;
+        (queries, Surroundings { store, clock, board_id: id_text, epoch: facts.epoch, uptime_us })
     }
 }

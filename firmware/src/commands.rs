@@ -1,24 +1,35 @@
 //! Answers to requests: what each command does, and the parts its answer is made of.
 
-use crate::{BUILD, Board, test_rows::TestRows};
+use crate::{
+    BUILD, Board,
+    catalog::TableError,
+    listing::{Listed, Listing},
+    queries::{QueryWork, columns, find},
+    sample::PeriodError,
+    test_rows::TestRows,
+};
 use core::fmt::Write as _;
 use shared::{
-    command::{self, Command, Topic},
+    command::{self, Command, CreateTable, Insert, Topic, nearest},
     device::{Answerer, Identity, Now, Step},
-    limits::HELP_BYTES_MAX,
+    limits::{HELP_BYTES_MAX, TABLE_COLUMNS_MAX},
     message::{self, Cursor, Done, ErrorCode, Failure, Part, Request, Status, Version, feature},
+    rowcode::RowError,
+    value::{ColumnType, Value},
     version,
 };
 
 /// What is kept of a request between its steps.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub struct Work(Task);
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 enum Task {
     /// An answer of a few parts: what it is, and how many parts of it were sent.
     Parts(Answer, usize),
     TestRows(TestRows),
+    Listing(Listing),
+    Query(QueryWork),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -30,7 +41,7 @@ enum Answer {
     Nothing,
 }
 
-impl Answerer for Board {
+impl Answerer for Board<'_> {
     type Work = Work;
 
     fn identity(&self) -> Identity<'_> {
@@ -38,7 +49,7 @@ impl Answerer for Board {
             board_id: &self.facts.id,
             epoch: self.facts.epoch,
             boot_count: self.facts.boot_count,
-            catalog_hash: 0, // no tables
+            catalog_hash: self.store.catalog().hash(),
             build: BUILD,
             features: feature::LINK_TEST,
         }
@@ -51,29 +62,20 @@ impl Answerer for Board {
     }
 
     fn open(&mut self, request: Request<'_>, cursor: Option<Cursor>, now: Now<'_>) -> Result<Work, Failure> {
-        let answer = match request {
-            Request::Command(text) => match command::parse(text)? {
-                Command::GetStatus(_) => Answer::Status,
-                Command::GetVersion(_) => Answer::Version,
-                Command::Help(topics) => Answer::Help(topics),
-                Command::SetTime(utc_us) => self.set_time(now.uptime_us, utc_us),
-                Command::RunClient(_) | Command::GetJobs(_) => {
-                    return Err(unsupported(format_args!("bridge only: ask the bridge, not a board")));
-                }
-                _ => return Err(unsupported(format_args!("this board has no tables yet"))),
-            },
+        let task = match request {
+            Request::Command(text) => self.command(command::parse(text)?, cursor, now)?,
             Request::SetTime(utc_us) => self.set_time(now.uptime_us, utc_us),
-            Request::LinkTest(test) => {
-                return TestRows::open(test, cursor).map(|rows| Work(Task::TestRows(rows)));
-            }
+            Request::LinkTest(test) => Task::TestRows(TestRows::open(test, cursor)?),
         };
-        Ok(Work(Task::Parts(answer, 0)))
+        Ok(Work(task))
     }
 
     fn rewind(&mut self, work: &mut Work, cursor: Option<Cursor>) -> Result<(), Failure> {
         match &mut work.0 {
             Task::Parts(_, sent) => *sent = 0,
             Task::TestRows(rows) => rows.rewind(cursor)?,
+            Task::Listing(listing) => listing.rewind(cursor),
+            Task::Query(query) => self.queries.rewind(query, cursor)?,
         }
         Ok(())
     }
@@ -81,6 +83,11 @@ impl Answerer for Board {
     fn step(&mut self, work: &mut Work, body: &mut [u8], now: Now<'_>) -> Step {
         match &mut work.0 {
             Task::TestRows(rows) => rows.step(body),
+            Task::Listing(listing) => self.list(listing, body, now.uptime_us),
+            Task::Query(query) => {
+                let (queries, around) = self.queries_and_rest(now.uptime_us);
+                queries.step(query, body, around)
+            }
             Task::Parts(answer, sent) => {
                 *sent += 1;
                 self.part(*answer, *sent - 1, body, now)
@@ -88,13 +95,140 @@ impl Answerer for Board {
         }
     }
 
-    fn close(&mut self, _work: Work) {} // a work holds nothing of the board yet
+    fn close(&mut self, work: Work) {
+        match &work.0 {
+            Task::Query(query) | Task::Listing(Listing { listed: Listed::Plan(query), .. }) => {
+                self.queries.close(query);
+            }
+            Task::Parts(..) | Task::TestRows(_) | Task::Listing(_) => {}
+        }
+    }
 }
 
-impl Board {
-    fn set_time(&mut self, uptime_us: u64, utc_us: i64) -> Answer {
+impl Board<'_> {
+    fn command(&mut self, command: Command<'_>, cursor: Option<Cursor>, now: Now<'_>) -> Result<Task, Failure> {
+        let known = |table: Option<&str>, board: &Self, dbms: &str| match table {
+            Some(table) => find(board.store.catalog(), dbms, table, 0).map(|_| ()),
+            None if board.tables(Some(dbms), None) == board.tables(None, Some("")) => {
+                find(board.store.catalog(), dbms, "", 0).map(|_| ())
+            }
+            None => Ok(()),
+        };
+        let listed = match command {
+            Command::GetStatus(_) => return Ok(Task::Parts(Answer::Status, 0)),
+            Command::GetVersion(_) => return Ok(Task::Parts(Answer::Version, 0)),
+            Command::Help(topics) => return Ok(Task::Parts(Answer::Help(topics), 0)),
+            Command::SetTime(utc_us) => return Ok(self.set_time(now.uptime_us, utc_us)),
+            Command::Sql(sql) => {
+                let (queries, around) = self.queries_and_rest(now.uptime_us);
+                return queries.open(&sql, cursor, around).map(Task::Query);
+            }
+            Command::ExplainSql(sql) => {
+                let (queries, around) = self.queries_and_rest(now.uptime_us);
+                Listed::Plan(queries.open(&sql, None, around)?)
+            }
+            Command::Insert(insert) => return self.insert(&insert, now.uptime_us),
+            Command::CreateTable(create) => return self.create_table(&create),
+            Command::SetSample { dbms, table, interval_us } => {
+                return self.set_sample(dbms, table, interval_us, now.uptime_us);
+            }
+            Command::GetDatabases(_) => Listed::Databases(self.databases()),
+            Command::GetTables { dbms, .. } => {
+                known(None, self, dbms)?;
+                Listed::Tables(self.tables(Some(dbms), None))
+            }
+            Command::GetColumns { dbms, table, .. } => {
+                Listed::Columns(find(self.store.catalog(), dbms, table, 0)?)
+            }
+            Command::GetRowsCount { dbms, table, .. } => {
+                if let Some(dbms) = dbms {
+                    known(table, self, dbms)?;
+                }
+                Listed::Counts(self.tables(dbms, table))
+            }
+            Command::BlockchainGetTable(get) => Listed::Tables(self.tables(get.dbms, get.name)),
+            Command::GetProcesses(_) => Listed::Processes,
+            Command::RunClient(_) | Command::GetJobs(_) => {
+                let hint = format_args!("bridge only: ask the bridge, not a board");
+                return Err(Failure::new(ErrorCode::Unsupported, 0, hint));
+            }
+        };
+        let mut listing = Listing::new(listed);
+        listing.rewind(cursor);
+        Ok(Task::Listing(listing))
+    }
+
+    fn set_time(&mut self, uptime_us: u64, utc_us: i64) -> Task {
         self.clock.set(uptime_us, utc_us);
-        Answer::Nothing
+        Task::Parts(Answer::Nothing, 0)
+    }
+
+    /// A column that is not given is NULL.
+    fn insert(&mut self, insert: &Insert<'_>, uptime_us: u64) -> Result<Task, Failure> {
+        let catalog = self.store.catalog();
+        let table = find(catalog, insert.dbms, insert.table, 0)?;
+        let columns = columns(catalog, table);
+        let width = columns.len();
+        let mut texts = [const { None }; TABLE_COLUMNS_MAX];
+        let mut members = insert.members();
+        while let Some(member) = members.next_member()? {
+            let Some(index) = columns.iter().position(|column| column.name == member.name) else {
+                return Err(unknown_column(member.name, member.position, columns.iter().map(|c| c.name)));
+            };
+            member.value_of(&columns[index])?; // refused where it stands, before anything is kept
+            texts[index] = Some(member);
+        }
+        let mut cells = [Value::Null; TABLE_COLUMNS_MAX];
+        for ((cell, member), column) in cells.iter_mut().zip(&texts).zip(&columns) {
+            if let Some(member) = member {
+                *cell = member.value_of(column)?;
+            }
+        }
+        drop(columns); // they are the store's, which changes now
+        let stored = self.store.insert(table, uptime_us, &cells[1..width]);
+        stored.map_err(|error| {
+            let (code, hint) = match error {
+                RowError::TooLong => (ErrorCode::TooLong, "a text is too long for a cell"),
+                RowError::Full => (ErrorCode::Capacity, "PAGE_BYTES: the row does not fit a page"),
+                _ => (ErrorCode::Type, "a value is not of its column's type"),
+            };
+            Failure::new(code, insert.offset, format_args!("{hint}"))
+        })?;
+        Ok(Task::Parts(Answer::Nothing, 0))
+    }
+
+    fn create_table(&mut self, create: &CreateTable<'_>) -> Result<Task, Failure> {
+        let columns: heapless::Vec<(&str, ColumnType), TABLE_COLUMNS_MAX> =
+            create.columns.iter().map(|column| (column.name, column.kind)).collect();
+        let made = self.store.create(create.dbms, create.table, &columns, create.rows);
+        made.map_err(|error| match error {
+            TableError::Exists => Failure::new(
+                ErrorCode::Exists,
+                0,
+                format_args!("there is a table {}.{} already", create.dbms, create.table),
+            ),
+            TableError::Capacity(bound, max) => {
+                Failure::new(ErrorCode::Capacity, 0, format_args!("{bound}: at most {max}"))
+            }
+            TableError::Name => Failure::new(ErrorCode::Value, 0, format_args!("a name is not one")),
+            TableError::Columns => {
+                Failure::new(ErrorCode::Value, 0, format_args!("two columns have one name"))
+            }
+        })?;
+        Ok(Task::Parts(Answer::Nothing, 0))
+    }
+
+    fn set_sample(&mut self, dbms: &str, table: &str, interval_us: u64, uptime_us: u64) -> Result<Task, Failure> {
+        let table = find(self.store.catalog(), dbms, table, 0)?;
+        self.schedule.set_period_us(table, interval_us, uptime_us).map_err(|error| match error {
+            PeriodError::NoSampler => {
+                Failure::new(ErrorCode::Unsupported, 0, format_args!("no sampler fills this table; insert rows"))
+            }
+            PeriodError::OutOfBounds => {
+                Failure::new(ErrorCode::Value, 0, format_args!("a row comes each 1 ms at most, each day at least"))
+            }
+        })?;
+        Ok(Task::Parts(Answer::Nothing, 0))
     }
 
     /// The part with this number, or the end.
@@ -112,7 +246,7 @@ impl Board {
                 };
                 Part::Text(&text)
             }
-            _ => return Step::Done(Done { rows: 0 }),
+            _ => return Step::Done(Done { rows: 0, lost: 0 }),
         };
         match message::write(&part, body) {
             Ok(len) => Step::Part(len),
@@ -126,6 +260,10 @@ impl Board {
 
     fn status(&self, now: Now<'_>) -> Status<'static> {
         let stack = (self.facts.stack)();
+        let counts = self.store.catalog().tables().filter_map(|(id, _)| self.store.counts(id));
+        let (rows, rows_overwritten_unread) = counts.fold((0, 0), |(rows, overwritten), counts| {
+            (rows + counts.next_row_id - counts.first_row_id, overwritten + counts.rows_overwritten_unread)
+        });
         Status {
             board: self.facts.kind,
             uptime_us: now.uptime_us,
@@ -136,10 +274,10 @@ impl Board {
             stack_bytes_used_max: stack.bytes_used_max,
             stack_bytes: stack.bytes,
             link: *now.link,
-            tables: 0,
-            rows: 0,
-            rows_overwritten_unread: 0,
-            queries: 0,
+            tables: self.store.catalog().tables().count() as u16,
+            rows,
+            rows_overwritten_unread,
+            queries: self.queries.running() as u8,
         }
     }
 
@@ -148,6 +286,10 @@ impl Board {
     }
 }
 
-fn unsupported(hint: core::fmt::Arguments<'_>) -> Failure {
-    Failure::new(ErrorCode::Unsupported, 0, hint)
+fn unknown_column<'n>(name: &str, position: usize, names: impl Iterator<Item = &'n str>) -> Failure {
+    let names: heapless::Vec<&str, TABLE_COLUMNS_MAX> = names.take(TABLE_COLUMNS_MAX).collect();
+    match nearest(name, &names) {
+        Some(near) => Failure::new(ErrorCode::UnknownColumn, position, format_args!("did you mean `{near}`?")),
+        None => Failure::new(ErrorCode::UnknownColumn, position, format_args!("no column `{name}`; see: get columns")),
+    }
 }

@@ -5,6 +5,9 @@
 //!   pins, drivers   ──▶   serve ── one for each link   ──▶   device (protocol)
 //!   facts           ──▶   board ── who it is, its clock
 //!                         commands ── answers to requests
+//!                         console ── the same answers as text
+//!   samplers        ──▶   sample ── rows when they are due
+//!                         store, catalog ── rows in pages, and which tables there are
 //!                         net ── the links over TCP
 //! ```
 //!
@@ -13,11 +16,18 @@
 #![no_std]
 
 pub mod board;
+pub mod catalog;
 pub mod clock;
 mod commands;
+pub mod console;
+mod listing;
 #[cfg(feature = "net")]
 pub mod net;
+mod queries;
+pub mod sample;
+pub mod samplers;
 pub mod serve;
+pub mod store;
 mod test_rows;
 
 pub use board::{Board, Facts};

@@ -35,7 +35,7 @@ impl LinkBuffers {
 
 /// Serves one connection to [`LINK_PORT`] after the other.
 pub async fn serve_tcp(
-    board: &RefCell<Board>,
+    board: &RefCell<Board<'_>>,
     network: Stack<'_>,
     buffers: &mut LinkBuffers,
     clock: &impl Clock,

@@ -1,6 +1,6 @@
 //! One link, served: bytes from its reading half to the [`Device`], frames from the device to its writing half.
 
-use crate::{Board, clock::Clock};
+use crate::{Board, clock::Clock, commands::Work};
 use core::cell::RefCell;
 use embassy_futures::{
     select::{Either, select},
@@ -29,7 +29,7 @@ pub enum Closed {
 /// Serves one link until it closes. Several run at once on one board; each has a session of its own.
 ///
 /// Cancelling it (dropping it) ends the session and gives its queries back; rows and clock are the board's and stay.
-pub async fn serve(board: &RefCell<Board>, clock: &impl Clock, rx: impl Read, tx: impl Write) -> Closed {
+pub async fn serve(board: &RefCell<Board<'_>>, clock: &impl Clock, rx: impl Read, tx: impl Write) -> Closed {
     let end = Served { board, device: RefCell::new(Device::new()) };
     let heard = Signal::<NoopRawMutex, ()>::new();
     let receive = receive(board, clock, &end.device, &heard, rx);
@@ -40,15 +40,15 @@ pub async fn serve(board: &RefCell<Board>, clock: &impl Clock, rx: impl Read, tx
 }
 
 type Heard = Signal<NoopRawMutex, ()>;
-type LinkDevice = RefCell<Device<<Board as shared::device::Answerer>::Work>>;
+type LinkDevice = RefCell<Device<Work>>;
 
 /// A device that gives back all work when it is dropped, however its link ended.
-struct Served<'b> {
-    board: &'b RefCell<Board>,
+struct Served<'b, 'm> {
+    board: &'b RefCell<Board<'m>>,
     device: LinkDevice,
 }
 
-impl Drop for Served<'_> {
+impl Drop for Served<'_, '_> {
     fn drop(&mut self) {
         // Nobody holds the board while a link waits, and a link is dropped while it waits. Only a panic on a host
         // could be within the board now; it must not become a second one.
@@ -59,7 +59,7 @@ impl Drop for Served<'_> {
 }
 
 async fn receive(
-    board: &RefCell<Board>,
+    board: &RefCell<Board<'_>>,
     clock: &impl Clock,
     device: &LinkDevice,
     heard: &Heard,
@@ -78,7 +78,7 @@ async fn receive(
 }
 
 async fn send(
-    board: &RefCell<Board>,
+    board: &RefCell<Board<'_>>,
     clock: &impl Clock,
     device: &LinkDevice,
     heard: &Heard,

@@ -47,7 +47,7 @@ impl TestRows {
         } else if self.next < end {
             self.write_batch(body).map(Step::Rows)
         } else {
-            Ok(Step::Done(Done { rows: end - self.begin }))
+            Ok(Step::Done(Done { rows: end - self.begin, lost: 0 }))
         };
         written.unwrap_or_else(|BodyTooLong| {
             Step::Failed(Failure::new(ErrorCode::TooLong, 0, format_args!("a test row outgrew its frame")))
@@ -73,6 +73,6 @@ impl TestRows {
         if rows.count() == 0 {
             return Err(BodyTooLong);
         }
-        rows.finish(self.next)
+        rows.finish(self.next, 0)
     }
 }

@@ -32,6 +32,8 @@ pub const NAME_BYTES_MAX: usize = 32;
 pub const UNIT_BYTES_MAX: usize = 16;
 /// Bytes of what `help` says of one command.
 pub const HELP_BYTES_MAX: usize = 320;
+/// Different values that `extract` can sort.
+pub const EXTRACT_VALUES_MAX: usize = 32;
 /// Columns of an answer.
 pub const COLUMNS_MAX: usize = 32;
 /// Columns of a table, `timestamp` among them.
@@ -42,6 +44,26 @@ pub const TEXT_BYTES_MAX: usize = 64;
 pub const RECENT_TEXTS_MAX: usize = 8;
 /// Rows of a page: what one step of a scan reads at most.
 pub const PAGE_ROWS_MAX: u16 = 512;
+
+/// Tables of a board, built in or created.
+pub const TABLES_MAX: usize = 8;
+/// Tables that can be created while the board runs.
+pub const CREATED_TABLES_MAX: usize = 4;
+/// Pages of a table at least: one is written while the one before is read.
+pub const TABLE_PAGES_MIN: usize = 2;
+/// Pages of all tables.
+pub const PAGES_MAX: usize = 4096;
+/// Pages of a created table of which nobody said how many rows it is to keep.
+pub const CREATED_PAGES_DEFAULT: usize = 4;
+/// The least time between two rows of a sampler.
+pub const SAMPLE_PERIOD_US_MIN: u64 = 1_000;
+/// The most time between two rows of a sampler.
+pub const SAMPLE_PERIOD_US_MAX: u64 = 24 * 3_600 * 1_000_000;
+
+/// A board's clock is not moved by less.
+pub const CLOCK_STEP_US_MIN: i64 = 1_000_000;
+/// How often a board's clock can step until its oldest steps become one.
+pub const CLOCK_SEGMENTS_MAX: usize = 8;
 
 /// Nodes of all expressions of a query.
 pub const SQL_NODES_MAX: usize = 128;
@@ -64,6 +86,8 @@ pub const QUERY_TEXT_BYTES_MAX: usize = COMMAND_BYTES_MAX + 64;
 pub const EXPRESSION_TEXT_BYTES_MAX: usize = 256;
 /// Bytes in which a board's query keeps its groups, the rows it sorts, and the values it has seen.
 pub const WORKSPACE_BYTES: usize = 4096;
+/// Queries that a board runs at once; the next one waits.
+pub const QUERIES_MAX: usize = 3;
 /// Groups of a query.
 pub const GROUPS_MAX: usize = 128;
 /// Rows that are sorted; with a LIMIT, only so many of the first are kept.
@@ -71,7 +95,7 @@ pub const SORT_ROWS_MAX: usize = 128;
 /// Different rows of SELECT DISTINCT.
 pub const DISTINCT_ROWS_MAX: usize = 128;
 /// Different values of all `count(DISTINCT x)` of a query.
-pub const DISTINCT_VALUES_MAX: usize = 256;
+pub const DISTINCT_VALUES_MAX: usize = 192;
 
 /// Requests open at once on one link.
 pub const REQUESTS_MAX: usize = 8;
@@ -106,6 +130,8 @@ const _: () = {
     assert!(BODY_BYTES_MAX <= u16::MAX as usize);
     assert!(REQUESTS_MAX <= u8::MAX as usize);
     assert!(HELP_BYTES_MAX < BODY_BYTES_MAX);
+    assert!(CREATED_TABLES_MAX <= TABLES_MAX && TABLES_MAX <= u8::MAX as usize);
+    assert!(TABLE_PAGES_MIN <= CREATED_PAGES_DEFAULT && PAGES_MAX <= u16::MAX as usize);
     assert!(TABLE_COLUMNS_MAX < COLUMNS_MAX);
     assert!(COLUMNS_MAX <= u32::BITS as usize); // a bit for each in a pattern of NULLs
     assert!(TEXT_BYTES_MAX <= u8::MAX as usize); // a text's length is a byte

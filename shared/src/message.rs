@@ -20,6 +20,7 @@
 //! it knows and leaves the rest of the body alone.
 
 use crate::{
+    engine::RowSink,
     limits::{COMMAND_BYTES_MAX, HINT_BYTES_MAX, REQUESTS_MAX},
     rowcode::{RowEncoder, RowError},
     schema::Columns,
@@ -207,6 +208,8 @@ pub struct RowsHead {
     pub count: u16,
     /// Where the stream goes on after them.
     pub next: u64,
+    /// Rows that were overwritten before they could be sent, since the batch or the head before.
+    pub lost: u64,
 }
 
 /// Why the board started last.
@@ -304,6 +307,8 @@ pub type End<'a> = Result<Done, WireError<'a>>;
 pub struct Done {
     /// Rows sent in this generation.
     pub rows: u64,
+    /// Rows that were overwritten before they could be sent, since the last batch or the head.
+    pub lost: u64,
 }
 
 /// What went wrong, for programs. Append-only.
@@ -464,8 +469,8 @@ pub struct RowsWriter<'b> {
     count: u16,
 }
 
-/// The most a [`RowsHead`] takes: a varint of 16 bits and one of 64.
-const ROWS_HEAD_BYTES_MAX: usize = 3 + 10;
+/// The most a [`RowsHead`] takes: a varint of 16 bits and two of 64.
+const ROWS_HEAD_BYTES_MAX: usize = 3 + 10 + 10;
 
 impl<'b> RowsWriter<'b> {
     /// Begins a batch of rows of these columns in `body`.
@@ -487,15 +492,21 @@ impl<'b> RowsWriter<'b> {
         self.count
     }
 
-    /// Ends the batch; returns the bytes of the body.
-    pub fn finish(self, next: u64) -> Result<usize, BodyTooLong> {
-        let head = RowsHead { count: self.count, next };
+    /// Ends the batch, before which `lost` rows are missing; returns the bytes of the body.
+    pub fn finish(self, next: u64, lost: u64) -> Result<usize, BodyTooLong> {
+        let head = RowsHead { count: self.count, next, lost };
         let head_bytes = write(&head, self.body)?;
         let row_bytes = self.bits.div_ceil(8);
         if row_bytes > 0 {
             self.body.copy_within(ROWS_HEAD_BYTES_MAX..ROWS_HEAD_BYTES_MAX + row_bytes, head_bytes);
         }
         Ok(head_bytes + row_bytes)
+    }
+}
+
+impl RowSink for RowsWriter<'_> {
+    fn push(&mut self, cells: &[Value<'_>]) -> Result<(), RowError> {
+        RowsWriter::push(self, cells)
     }
 }
 

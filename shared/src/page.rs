@@ -46,9 +46,8 @@ impl PageWriter {
         self.head.write(page);
     }
 
-    /// Appends a row, whose first cell is its time. [`RowError::Full`]: it must go to the next page. On an error page
-    /// and writer are as before.
-    #[inline]
+    /// Appends a row, whose first cell is its time. [`RowError::Full`]: nothing is wrong with the row, but it must go
+    /// to the next page. On an error page and writer are as before.
     pub fn append(&mut self, page: &mut PageBuffer, cells: &[Value]) -> Result<(), RowError> {
         let Some(Value::Timestamp(time_us)) = cells.first() else { return Err(RowError::Type) };
         let time_us = u64::try_from(*time_us).map_err(|_| RowError::Order)?;
@@ -56,7 +55,7 @@ impl PageWriter {
             return Err(RowError::Order);
         }
         if self.head.row_count >= PAGE_ROWS_MAX {
-            return Err(RowError::Full);
+            return Err(self.encoder.check(cells).err().unwrap_or(RowError::Full));
         }
         let mut bits = usize::from(self.head.payload_bits);
         self.encoder.append(cells, &mut page[PAGE_HEADER_BYTES..], &mut bits)?;

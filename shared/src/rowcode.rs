@@ -87,27 +87,33 @@ impl<const N: usize> Encoder<N> {
         self.nulls = 0;
     }
 
+    /// Whether these columns can hold this row.
+    pub fn check(&self, cells: &[Value]) -> Result<(), RowError> {
+        self.nulls_of(cells).map(|_| ())
+    }
+
     /// Appends one row to the run whose first `bits` bits stand in `out`, where it has been from the beginning; what
     /// stands behind them does not matter. On an error the run, `bits` and the encoder are as before.
     pub fn append(&mut self, cells: &[Value], out: &mut [u8], bits: &mut usize) -> Result<(), RowError> {
-        if cells.len() != self.models.len() || self.is_too_wide {
-            return Err(RowError::Width);
-        }
-        let mut nulls = 0;
-        for (index, (model, cell)) in self.models.iter().zip(cells).enumerate() {
-            model.check(cell)?;
-            nulls |= u32::from(matches!(cell, Value::Null)) << index;
-        }
+        let nulls = self.nulls_of(cells)?;
         let run_bytes = out.len().min(RUN_BYTES_MAX);
         let out = &mut out[..run_bytes];
         let has_room = out.len() * 8 >= *bits + self.row_bits_max;
         let end = if has_room {
-            self.write(nulls, cells, out, *bits)
+            write_row(&mut self.models, &mut self.nulls, nulls, cells, out, *bits)
         } else {
             self.write_if_it_fits(nulls, cells, out, *bits)
         };
         *bits = end.ok_or(RowError::Full)?;
         Ok(())
+    }
+
+    /// The NULL pattern of a row that these columns can hold.
+    fn nulls_of(&self, cells: &[Value]) -> Result<u32, RowError> {
+        if cells.len() != self.models.len() || self.is_too_wide {
+            return Err(RowError::Width);
+        }
+        check_row(&self.models, cells)
     }
 
     /// The end of a run is near: what was learnt from a row that does not fit is forgotten again.
@@ -120,7 +126,7 @@ impl<const N: usize> Encoder<N> {
         bits: usize,
     ) -> Option<usize> {
         let before = (self.models.clone(), self.nulls);
-        let end = self.write(nulls, cells, out, bits);
+        let end = write_row(&mut self.models, &mut self.nulls, nulls, cells, out, bits);
         if end.is_none() {
             (self.models, self.nulls) = before;
             if let Some(last) = out.get_mut(bits / 8) {
@@ -128,22 +134,6 @@ impl<const N: usize> Encoder<N> {
             }
         }
         end
-    }
-
-    #[inline]
-    fn write(&mut self, nulls: u32, cells: &[Value], out: &mut [u8], bits: usize) -> Option<usize> {
-        let mut out = BitWriter::new(out, bits);
-        if nulls == self.nulls {
-            out.put(0, 1);
-        } else {
-            out.put(1, 1);
-            out.put(nulls.reverse_bits() >> (32 - cells.len() as u32), cells.len() as u32);
-            self.nulls = nulls;
-        }
-        for (model, cell) in self.models.iter_mut().zip(cells) {
-            model.write(cell, &mut out);
-        }
-        out.finish()
     }
 }
 
@@ -169,7 +159,6 @@ impl<'a, const N: usize> Decoder<'a, N> {
 
     /// Reads the next row into the first of `cells`, one for each column. `Ok(false)`: there is no more. A fault in
     /// the bytes does not go away.
-    #[inline]
     pub fn next_row(&mut self, cells: &mut [Value<'a>]) -> Result<bool, RowError> {
         if let Some(fault) = self.fault {
             return Err(fault);
@@ -178,7 +167,8 @@ impl<'a, const N: usize> Decoder<'a, N> {
         if self.rows_left == 0 {
             return if self.bits.is_at_end() { Ok(false) } else { Err(RowError::Malformed) };
         }
-        match self.read(cells) {
+        let read = read_row(&mut self.models, &mut self.texts, &mut self.nulls, &mut self.bits, cells);
+        match read {
             Ok(()) if !self.bits.is_over() => {
                 self.rows_left -= 1;
                 Ok(true)
@@ -193,20 +183,6 @@ impl<'a, const N: usize> Decoder<'a, N> {
     /// How many rows are still to come, if nothing is wrong with them.
     pub fn rows_left(&self) -> u16 {
         self.rows_left
-    }
-
-    #[inline]
-    fn read(&mut self, cells: &mut [Value<'a>]) -> Result<(), RowError> {
-        let width = cells.len() as u32;
-        if self.bits.take(1) == 1 && width > 0 {
-            self.nulls = (self.bits.take(width) << (32 - width)).reverse_bits();
-        }
-        let mut nulls = self.nulls;
-        for ((model, last), cell) in self.models.iter_mut().zip(&mut self.texts).zip(cells) {
-            *cell = if nulls & 1 == 0 { model.read(&mut self.bits, last)? } else { Value::Null };
-            nulls >>= 1;
-        }
-        Ok(())
     }
 }
 
@@ -223,4 +199,64 @@ fn new_models<const N: usize>(
     let mut models = heapless::Vec::new();
     let is_too_wide = kinds.into_iter().any(|kind| models.push(Model::new(kind)).is_err());
     (models, is_too_wide)
+}
+
+// What is done for every row is not generic, so that it is compiled once and here, for speed, wherever it is used.
+
+/// The NULL pattern of a row that these columns can hold.
+#[inline(never)]
+fn check_row(models: &[Model], cells: &[Value]) -> Result<u32, RowError> {
+    let mut nulls = 0;
+    for (index, (model, cell)) in models.iter().zip(cells).enumerate() {
+        model.check(cell)?;
+        nulls |= u32::from(matches!(cell, Value::Null)) << index;
+    }
+    Ok(nulls)
+}
+
+/// Writes a row that was checked; returns where it ends, if it fits.
+#[inline(never)]
+fn write_row(
+    models: &mut [Model],
+    nulls_before: &mut u32,
+    nulls: u32,
+    cells: &[Value],
+    out: &mut [u8],
+    bits: usize,
+) -> Option<usize> {
+    let mut out = BitWriter::new(out, bits);
+    if nulls == *nulls_before {
+        out.put(0, 1);
+    } else {
+        out.put(1, 1);
+        out.put(nulls.reverse_bits() >> (32 - cells.len() as u32), cells.len() as u32);
+        *nulls_before = nulls;
+    }
+    for (model, cell) in models.iter_mut().zip(cells) {
+        model.write(cell, &mut out);
+    }
+    out.finish()
+}
+
+/// Reads a row of as many cells as there are columns.
+#[inline(never)]
+fn read_row<'a>(
+    models: &mut [Model],
+    texts: &mut [&'a str],
+    nulls: &mut u32,
+    bits: &mut BitReader<'a>,
+    cells: &mut [Value<'a>],
+) -> Result<(), RowError> {
+    let mut at_hand = *bits;
+    let width = cells.len() as u32;
+    if at_hand.take(1) == 1 && width > 0 {
+        *nulls = ((at_hand.take_long(width) as u32) << (32 - width)).reverse_bits();
+    }
+    let mut nulls = *nulls;
+    for ((model, last), cell) in models.iter_mut().zip(texts).zip(cells) {
+        *cell = if nulls & 1 == 0 { model.read(&mut at_hand, last)? } else { Value::Null };
+        nulls >>= 1;
+    }
+    *bits = at_hand;
+    Ok(())
 }

@@ -1,12 +1,11 @@
 //! What the wire costs and what a link carries: `cargo xtask bench link`.
 #![allow(clippy::print_stdout, reason = "a bench prints its table")]
 
-use firmware::Board;
 use picolake::{
     board::{OwnedRequest, Piece, RowCheck, Session},
     link::{
         ByteStream,
-        sim::{self, TokioClock},
+        sim::{self},
     },
 };
 use picolake_tests::{
@@ -20,11 +19,9 @@ use shared::{
     message::{Class, LinkTest},
 };
 use std::{
-    cell::RefCell,
     error::Error,
     io::Read as _,
     net::TcpStream,
-    rc::Rc,
     sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
@@ -87,9 +84,9 @@ fn line_share(baud: u64, damaged_per_thousand: u64) -> Result<f64> {
         let (board_end, bridge_end) = paced_line(baud);
         let faults = Faults { flip: damaged_per_thousand, ..Faults::default() };
         let board_end = FaultyLink::new(board_end, faults, 1, Arc::default());
-        let board = Rc::new(RefCell::new(Board::new(sim::facts("bench"))));
-        let clock = TokioClock::start();
-        tokio::task::spawn_local(async move { sim::serve(&board, clock, board_end).await });
+        let (links_in, links) = tokio::sync::mpsc::channel(1);
+        links_in.try_send(board_end).map_err(|_| "the board takes no link")?;
+        tokio::task::spawn_local(sim::run(sim::facts("bench"), links));
         let session = one_link(bridge_end);
         session.wait_up(Duration::from_secs(10)).await?;
 

@@ -2,7 +2,7 @@
 
 use picolake_tests::program;
 use std::{
-    io::{BufRead as _, BufReader},
+    io::{BufRead as _, BufReader, Write as _},
     path::Path,
     process::{Child, ChildStdout, Command, Stdio},
 };
@@ -119,6 +119,57 @@ fn boards_are_listed_by_the_names_of_the_configuration() {
     assert!(lines[1].starts_with("pump  up ") && lines[1].ends_with("ms"), "{list}");
     assert!(lines[2].starts_with("mill  offline "), "{list}");
     assert!(lines[3].starts_with("mill: cannot open unix:/no/such"), "{list}");
+}
+
+/// What `picolake shell sim:` prints for these lines, and whether it ended well.
+fn shell(lines: &str) -> (String, String, bool) {
+    let mut process = Command::new(program())
+        .args(["shell", "sim:"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    process.stdin.take().unwrap().write_all(lines.as_bytes()).unwrap();
+    let output = process.wait_with_output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (text(output.stdout), text(output.stderr), output.status.success())
+}
+
+#[test]
+fn the_shell_answers_each_line_of_a_pipe() {
+    let (answers, errors, ended_well) =
+        shell("get status\n\nget version where format = mcp;\n\\f json\nget version\n\\q\nget status\n");
+    assert!(ended_well, "{errors}");
+    assert_eq!(answers.matches("uptime_us").count(), 1, "{answers}");
+    assert!(answers.contains("┌") && !answers.contains('>'), "a pipe sees no prompt: {answers}");
+    let lines: Vec<_> = answers.lines().rev().take(2).collect();
+    assert!(lines[0].starts_with("{\"Version\":{\"build\":\"picolake"), "{answers}");
+    assert!(lines[1].starts_with("{\"build\":\"picolake"), "{answers}");
+}
+
+#[test]
+fn the_shell_shows_where_a_command_is_wrong_and_goes_on() {
+    let (answers, errors, ended_well) = shell("get statsu\nSELECT 1\nget version\n");
+    assert!(!ended_well && answers.contains("wire_max"), "{answers}");
+    assert!(errors.contains("get statsu\n    ^ syntax: did you mean `status`?\n"), "{errors}");
+    assert!(errors.contains("use D"), "{errors}");
+    assert!(errors.contains("2 of 3 commands failed"), "{errors}");
+}
+
+#[test]
+fn help_shows_every_command_and_an_example_of_one() {
+    let all = picolake(&["run", "sim:", "help"]);
+    for usage in ["get tables where dbms = D", "sql D [format = F]", "create table D.T", "set sample D T"] {
+        assert!(all.contains(usage), "{all}");
+    }
+    assert!(!all.contains("example:"), "{all}");
+    let one = picolake(&["run", "sim:", "help insert"]);
+    assert!(one.contains("example: insert demo notes {"), "{one}");
+    for job in ["run", "shell"] {
+        let help = picolake(&[job, "--help"]);
+        assert!(help.contains("Examples:"), "{help}");
+    }
 }
 
 #[test]

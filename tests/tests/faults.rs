@@ -1,11 +1,10 @@
 //! The bridge's session and the real firmware over a link that damages frames, in virtual time.
 
-use firmware::Board;
 use picolake::{
     board::{AnswerError, OwnedRequest, Piece, RowCheck, Session},
     link::{
         ByteStream,
-        sim::{self, TokioClock},
+        sim::{self},
     },
 };
 use picolake_tests::faulty_link::{Faults, FaultyLink};
@@ -14,8 +13,6 @@ use shared::{
     message::{Class, LinkTest},
 };
 use std::{
-    cell::RefCell,
-    rc::Rc,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -27,6 +24,7 @@ use tokio::{sync::mpsc, task::LocalSet};
 /// Virtual time in which every stream must have ended, well or not.
 const STREAM_TIME_MAX: Duration = Duration::from_secs(600);
 const STREAMS: u64 = 10_000;
+const LINKS_WAITING_MAX: usize = 16;
 
 /// A tenth of the cases in every run, all of them in a soak.
 fn streams() -> u64 {
@@ -52,15 +50,8 @@ fn stream(seed: u64) -> Result<Tally, String> {
 }
 
 async fn run_stream(seed: u64) -> Result<Tally, String> {
-    let board = Rc::new(RefCell::new(Board::new(sim::facts("faults"))));
-    let (links_in, mut links) = mpsc::unbounded_channel::<FaultyLink>();
-    let clock = TokioClock::start();
-    tokio::task::spawn_local(async move {
-        while let Some(link) = links.recv().await {
-            let board = Rc::clone(&board);
-            tokio::task::spawn_local(async move { sim::serve(&board, clock, link).await });
-        }
-    });
+    let (links_in, links) = mpsc::channel::<FaultyLink>(LINKS_WAITING_MAX);
+    tokio::task::spawn_local(sim::run(sim::facts("faults"), links));
 
     let mut faults = Faults::of(seed, 50);
     faults.cut = if seed.is_multiple_of(4) { 5 } else { 0 }; // every fourth stream's links break, too
@@ -71,7 +62,7 @@ async fn run_stream(seed: u64) -> Result<Tally, String> {
         let (ours, theirs) = tokio::io::duplex(1 + (mix(seed ^ nth) % 6000) as usize);
         let board_end = FaultyLink::new(theirs, faults, mix(seed ^ 0xB0A2D ^ nth), Arc::clone(&counter));
         let bridge_end = FaultyLink::new(ours, faults, mix(seed ^ 0xB21D6E ^ nth), Arc::clone(&counter));
-        let sent = links_in.send(board_end).map_err(|_| "the board is gone".to_string());
+        let sent = links_in.try_send(board_end).map_err(|_| "the board is gone".to_string());
         async move { sent.map(|()| Box::new(bridge_end) as Box<dyn ByteStream>) }
     };
     let session = Session::connect_with(open, mix(seed));

@@ -3,10 +3,12 @@
 mod answer;
 mod backoff;
 mod row_check;
+mod rows;
 mod task;
 
 pub use answer::{Answer, AnswerError, Complete, Piece};
 pub use row_check::RowCheck;
+pub use rows::decode_rows;
 
 use crate::link::Address;
 use answer::Ask;

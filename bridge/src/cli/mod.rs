@@ -4,7 +4,9 @@
 mod boards;
 mod demo;
 mod measure;
+mod render;
 mod run;
+mod shell;
 mod sim;
 
 use crate::{
@@ -47,6 +49,11 @@ enum Job {
         after_help = "Examples:\n  picolake run pump \"get status\"\n  picolake run tcp:192.168.1.20:7000 \"get version where format = json\"\n  picolake run sim: help"
     )]
     Run(run::RunArgs),
+    /// Type commands and SELECTs to a board, one after the other
+    #[command(
+        after_help = "At the prompt:\n  get status                     any command; help lists them\n  use demo                       the database of what follows\n  SELECT temp FROM environment   runs on that database\n  \\d   \\d TABLE                  tables, columns of a table\n  \\f json                        format of answers: table, json, mcp\n  \\q                             quit\n\nExamples:\n  picolake shell pump\n  picolake shell sim: --database demo\n  echo \"get status\" | picolake shell sim:"
+    )]
+    Shell(shell::ShellArgs),
     /// Stream test rows from a board and report what its link can do
     #[command(after_help = "Example:  picolake measure serial:/dev/ttyACM0?baud=921600 --rows 20000")]
     Measure(measure::MeasureArgs),
@@ -78,6 +85,7 @@ pub fn run(cli: Cli) -> anyhow::Result<()> {
             Job::Sim(args) => sim::run(args).await,
             Job::Boards { boards } => boards::run(&config, &boards).await,
             Job::Run(args) => run::run(&config, args).await,
+            Job::Shell(args) => shell::run(&config, args).await,
             Job::Measure(args) => measure::run(&config, args).await,
             Job::Config(ConfigJob::Check) => {
                 println!("{} boards, no faults", config.boards.len());

@@ -2,13 +2,19 @@
 
 use super::ByteStream;
 use embedded_io_adapters::tokio_1::FromTokio;
-use firmware::{Board, Facts, board::StackUse, clock::Clock};
-use shared::message::ResetReason;
-use std::{cell::RefCell, io, rc::Rc, time::Duration};
+use firmware::{
+    Facts,
+    board::{StackUse, query_memory},
+    clock::Clock,
+    sample::sample,
+    samplers::{self, Samplers},
+};
+use futures_util::stream::{FuturesUnordered, StreamExt as _};
+use shared::{limits::PAGE_BYTES, message::ResetReason};
+use std::{cell::RefCell, io, time::Duration};
 use tokio::{
     io::DuplexStream,
     sync::mpsc,
-    task::LocalSet,
     time::{Instant, sleep_until},
 };
 
@@ -16,6 +22,9 @@ use tokio::{
 const PIPE_BYTES: usize = 8192;
 /// Links that wait for a simulated board to take them.
 const LINKS_WAITING_MAX: usize = 16;
+
+/// Pages of rows that a simulated board has.
+const PAGES: usize = 96;
 
 /// Time as tokio has it, so that tests can make it virtual.
 #[derive(Clone, Copy, Debug)]
@@ -52,14 +61,33 @@ pub fn facts(name: &str) -> Facts {
     }
 }
 
-/// Serves one link of a board until it closes, on the caller's thread.
-pub async fn serve(
-    board: &RefCell<Board>,
-    clock: TokioClock,
-    link: impl ByteStream,
-) -> firmware::serve::Closed {
-    let (rx, tx) = tokio::io::split(link);
-    firmware::serve(board, &clock, FromTokio::new(rx), FromTokio::new(tx)).await
+/// Runs a board on the caller's thread: its sensors, and every link that comes. Ends when no more can come and all
+/// are closed.
+pub async fn run<L: ByteStream>(facts: Facts, mut links: mpsc::Receiver<L>) {
+    let clock = TokioClock::start();
+    let mut pages = vec![[0; PAGE_BYTES]; PAGES];
+    let mut queries = Box::new(query_memory());
+    let mut samplers = Samplers::new(facts.id.iter().fold(0, |seed, byte| seed << 8 | u32::from(*byte)));
+    let board = match samplers::board(facts, &mut pages, &mut queries, &mut samplers, 0) {
+        Ok(board) => RefCell::new(board),
+        Err(error) => return tracing::error!(?error, "a simulated board's tables do not fit its memory"),
+    };
+    let mut served = FuturesUnordered::new();
+    let mut sampling = std::pin::pin!(sample(&board, &clock));
+    let mut is_open = true;
+    while is_open || !served.is_empty() {
+        tokio::select! {
+            link = links.recv(), if is_open => match link {
+                Some(link) => {
+                    let (rx, tx) = tokio::io::split(link);
+                    served.push(firmware::serve(&board, &clock, FromTokio::new(rx), FromTokio::new(tx)));
+                }
+                None => is_open = false,
+            },
+            Some(_) = served.next(), if !served.is_empty() => {}
+            _ = &mut sampling => {}
+        }
+    }
 }
 
 /// A simulated board on a thread of its own. It ends when this is dropped and its links are closed.
@@ -78,19 +106,10 @@ impl Simulation {
     /// Starts a board of this name.
     pub fn named(name: &str) -> io::Result<Self> {
         let facts = facts(name);
-        let (links, mut waiting) = mpsc::channel::<Box<dyn ByteStream>>(LINKS_WAITING_MAX);
+        let (links, waiting) = mpsc::channel::<Box<dyn ByteStream>>(LINKS_WAITING_MAX);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         std::thread::Builder::new().name(format!("board {name}")).spawn(move || {
-            let local = LocalSet::new();
-            let board = Rc::new(RefCell::new(Board::new(facts)));
-            local.spawn_local(async move {
-                let clock = TokioClock::start();
-                while let Some(link) = waiting.recv().await {
-                    let board = Rc::clone(&board);
-                    tokio::task::spawn_local(async move { serve(&board, clock, link).await });
-                }
-            });
-            runtime.block_on(local);
+            runtime.block_on(run(facts, waiting));
         })?;
         Ok(Self { links })
     }

@@ -41,7 +41,8 @@ impl AggregateFault {
     }
 }
 
-const TOO_LONG: AggregateFault = AggregateFault(ErrorCode::TooLong, "TEXT_BYTES_MAX: the text is too long to keep");
+const TOO_LONG: AggregateFault =
+    AggregateFault(ErrorCode::TooLong, "TEXT_BYTES_MAX: the text is too long to keep");
 
 impl From<TextTooLong> for AggregateFault {
     fn from(TextTooLong: TextTooLong) -> Self {
@@ -145,7 +146,9 @@ pub(super) fn finish(aggregate: Aggregate, state: &[u8]) -> Result<Value<'_>, Ag
                 _ => Value::Null,
             }
         }
-        Aggregate::Variance => Spread::load(state).variance().map_or(Value::Null, |v| Number::Float(v).value()),
+        Aggregate::Variance => {
+            Spread::load(state).variance().map_or(Value::Null, |v| Number::Float(v).value())
+        }
         Aggregate::Stddev => {
             let variance = Spread::load(state).variance();
             variance.map_or(Value::Null, |v| Number::Float(libm::sqrt(v)).value())
@@ -260,7 +263,10 @@ impl Sum {
             return Ok(Value::Null);
         }
         if self.flags & FLAG_OVERFLOW != 0 {
-            return Err(AggregateFault(ErrorCode::Overflow, "integer overflow in sum(); sum floats: sum(x::float)"));
+            return Err(AggregateFault(
+                ErrorCode::Overflow,
+                "integer overflow in sum(); sum floats: sum(x::float)",
+            ));
         }
         Ok(if self.flags & FLAG_FLOAT == 0 {
             Value::Int(self.exact)

@@ -14,7 +14,7 @@ use core::cmp::Ordering;
 
 /// Why an expression has no value. Small, because every step of every row may return one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fault {
+pub(super) struct Fault {
     /// What went wrong.
     pub code: ErrorCode,
     /// In which node.
@@ -31,7 +31,7 @@ impl Fault {
 
 /// What the names of an expression stand for.
 #[derive(Clone, Copy, Debug)]
-pub struct Scope<'s, 'v> {
+pub(super) struct Scope<'s, 'v> {
     /// The nodes.
     pub tree: &'s Tree,
     /// The text that the nodes refer to.
@@ -43,11 +43,11 @@ pub struct Scope<'s, 'v> {
 }
 
 /// Room for the texts that the expressions of one row make; each takes from the front.
-pub type Bump<'v> = &'v mut [u8];
+pub(super) type Bump<'v> = &'v mut [u8];
 
 impl<'v> Scope<'_, 'v> {
     /// The value of a node.
-    pub fn eval(&self, id: NodeId, bump: &mut Bump<'v>) -> Result<Value<'v>, Fault> {
+    pub(super) fn eval(&self, id: NodeId, bump: &mut Bump<'v>) -> Result<Value<'v>, Fault> {
         Ok(match self.tree.node(id) {
             Node::Column(index) => known(self.cells, index),
             Node::Slot(index) => known(self.slots, index),
@@ -93,7 +93,7 @@ impl<'v> Scope<'_, 'v> {
 
     /// Whether a condition holds: neither false nor unknown.
     #[inline]
-    pub fn holds(&self, id: NodeId, bump: &mut Bump<'v>) -> Result<bool, Fault> {
+    pub(super) fn holds(&self, id: NodeId, bump: &mut Bump<'v>) -> Result<bool, Fault> {
         Ok(truth(self.eval(id, bump)?) == Some(true))
     }
 
@@ -161,7 +161,9 @@ impl<'v> Scope<'_, 'v> {
                 calendar::moved(us, unit, count)
             }
             _ => match (self.eval(by, bump)?, is_minus) {
-                (Value::Timestamp(other), _) => return Ok(number::arithmetic(op, Number::Int(us), Number::Int(other))),
+                (Value::Timestamp(other), _) => {
+                    return Ok(number::arithmetic(op, Number::Int(us), Number::Int(other)));
+                }
                 (Value::Int(by), true) => us.checked_sub(by),
                 (Value::Int(by), false) => us.checked_add(by),
                 _ => return Ok(Value::Null),

@@ -5,7 +5,7 @@ use core::cmp::Ordering;
 
 /// A value that counts as a number.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Number {
+pub(super) enum Number {
     /// A whole one.
     Int(i64),
     /// Any other.
@@ -20,7 +20,7 @@ const WHOLE_MIN: f64 = 4_503_599_627_370_496.0;
 impl Number {
     /// The number that a value counts as; none for NULL and text.
     #[inline]
-    pub fn of(value: Value<'_>) -> Option<Self> {
+    pub(super) fn of(value: Value<'_>) -> Option<Self> {
         match value {
             Value::Int(v) | Value::Timestamp(v) => Some(Number::Int(v)),
             Value::Float32(v) => Some(Number::Float(v.into())),
@@ -32,7 +32,7 @@ impl Number {
 
     /// As a float, the nearest one.
     #[inline]
-    pub fn to_f64(self) -> f64 {
+    pub(super) fn to_f64(self) -> f64 {
         match self {
             Number::Int(v) => v as f64,
             Number::Float(v) => v,
@@ -41,7 +41,7 @@ impl Number {
 
     /// As a whole number: cut towards zero, and at both ends.
     #[inline]
-    pub fn to_i64(self) -> i64 {
+    pub(super) fn to_i64(self) -> i64 {
         match self {
             Number::Int(v) => v,
             Number::Float(v) => v as i64,
@@ -50,7 +50,7 @@ impl Number {
 
     /// As a value; what is no number is NULL.
     #[inline]
-    pub fn value(self) -> Value<'static> {
+    pub(super) fn value(self) -> Value<'static> {
         match self {
             Number::Int(v) => Value::Int(v),
             Number::Float(v) if v.is_nan() => Value::Null,
@@ -60,7 +60,7 @@ impl Number {
 }
 
 /// `a op b` for the arithmetic operators.
-pub fn arithmetic(op: BinaryOp, a: Number, b: Number) -> Value<'static> {
+pub(super) fn arithmetic(op: BinaryOp, a: Number, b: Number) -> Value<'static> {
     if op == BinaryOp::Remainder {
         return remainder(a, b);
     }
@@ -100,7 +100,7 @@ fn remainder(a: Number, b: Number) -> Value<'static> {
 }
 
 /// `-x`
-pub fn negate(number: Number) -> Value<'static> {
+pub(super) fn negate(number: Number) -> Value<'static> {
     match number {
         Number::Int(v) => v.checked_neg().map_or(Value::Float64(INT_END), Value::Int),
         Number::Float(v) => Number::Float(-v).value(),
@@ -109,7 +109,7 @@ pub fn negate(number: Number) -> Value<'static> {
 
 /// The order of all values: NULL, numbers, text. NULLs are equal to each other here.
 #[inline]
-pub fn order(a: Value<'_>, b: Value<'_>) -> Ordering {
+pub(super) fn order(a: Value<'_>, b: Value<'_>) -> Ordering {
     if let (Value::Int(a), Value::Int(b)) = (a, b) {
         return a.cmp(&b);
     }
@@ -155,13 +155,13 @@ fn order_mixed(a: i64, b: f64) -> Ordering {
 }
 
 /// The greatest whole number that is not above `x`.
-pub fn floor(x: f64) -> f64 {
+pub(super) fn floor(x: f64) -> f64 {
     let cut = trunc(x);
     if cut > x { cut - 1.0 } else { cut }
 }
 
 /// The least whole number that is not below `x`.
-pub fn ceil(x: f64) -> f64 {
+pub(super) fn ceil(x: f64) -> f64 {
     let cut = trunc(x);
     if cut < x { cut + 1.0 } else { cut }
 }
@@ -171,7 +171,7 @@ fn trunc(x: f64) -> f64 {
 }
 
 /// The nearest number with so many decimals; what lies in the middle goes away from zero.
-pub fn round(x: f64, decimals: u8) -> f64 {
+pub(super) fn round(x: f64, decimals: u8) -> f64 {
     if x.abs() >= WHOLE_MIN || x.is_nan() {
         return x;
     }

@@ -15,11 +15,11 @@ pub const HIDDEN_COLUMNS: [Column<'static>; 3] = [
 ];
 
 /// Cells of a row with the hidden ones.
-pub const CELLS_MAX: usize = TABLE_COLUMNS_MAX + HIDDEN_COLUMNS.len();
+pub(super) const CELLS_MAX: usize = TABLE_COLUMNS_MAX + HIDDEN_COLUMNS.len();
 
 /// What is kept of the rows until the last one is read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Mode {
+pub(super) enum Mode {
     /// Nothing: rows go out as they are read.
     #[default]
     Stream,
@@ -33,7 +33,7 @@ pub enum Mode {
 
 /// How a query is run.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub(super) struct Plan {
     /// What is kept meanwhile.
     pub mode: Mode,
     /// The types of the table's columns.
@@ -54,7 +54,7 @@ pub struct Plan {
 
 /// One column of the answer.
 #[derive(Clone, Copy, Debug)]
-pub struct Output {
+pub(super) struct Output {
     /// Its value.
     pub node: NodeId,
     /// Its type.
@@ -65,7 +65,7 @@ pub struct Output {
 
 /// What a column of the answer is called.
 #[derive(Clone, Copy, Debug)]
-pub enum OutputName {
+pub(super) enum OutputName {
     /// Like this column of the table.
     Column(u8),
     /// Like this place of the query.
@@ -74,7 +74,7 @@ pub enum OutputName {
 
 /// An expression that rows are grouped or sorted by.
 #[derive(Clone, Copy, Debug)]
-pub struct Key {
+pub(super) struct Key {
     /// Its value.
     pub node: NodeId,
     /// Its type.
@@ -85,7 +85,7 @@ pub struct Key {
 
 /// One aggregate of a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AggregateUse {
+pub(super) struct AggregateUse {
     /// Which.
     pub aggregate: Aggregate,
     /// Of different values only.
@@ -100,7 +100,7 @@ pub struct AggregateUse {
 
 /// Times from `min_us` to `max_us`, both included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TimeRange {
+pub(super) struct TimeRange {
     /// The first.
     pub min_us: i64,
     /// The last.
@@ -115,7 +115,7 @@ impl Default for TimeRange {
 
 impl TimeRange {
     /// Whether any moment from `first_us` to `last_us` is inside.
-    pub fn touches(&self, first_us: i64, last_us: i64) -> bool {
+    pub(super) fn touches(&self, first_us: i64, last_us: i64) -> bool {
         first_us <= self.max_us && last_us >= self.min_us
     }
 
@@ -174,7 +174,7 @@ fn mirrored(op: BinaryOp) -> BinaryOp {
 
 impl Plan {
     /// Nothing yet; for static memory.
-    pub const fn new() -> Self {
+    pub(super) const fn new() -> Self {
         Self {
             mode: Mode::Stream,
             kinds: heapless::Vec::new(),
@@ -188,7 +188,7 @@ impl Plan {
     }
 
     /// The name of an output.
-    pub fn output_name<'n>(&self, output: &Output, columns: &[Column<'n>], text: &'n str) -> &'n str {
+    pub(super) fn output_name<'n>(&self, output: &Output, columns: &[Column<'n>], text: &'n str) -> &'n str {
         match output.name {
             OutputName::Text(span) => span.of(text),
             OutputName::Column(index) => column_at(columns, index).map_or("", |column| column.name),

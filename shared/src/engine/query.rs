@@ -188,6 +188,7 @@ impl<const BYTES: usize> Query<BYTES> {
     pub fn resume(&mut self, next: u64, end: u64, given: u64) -> bool {
         if let Phase::Emit(at) = &mut self.phase {
             *at = next;
+            self.lost = 0; // was told with the head, which must have arrived
             return end == self.rows_computed() && next <= end;
         }
         if !self.is_stream() || end > self.rows.end || next > end {
@@ -198,6 +199,32 @@ impl<const BYTES: usize> Query<BYTES> {
         self.given = given;
         self.offset_left = if given == 0 { self.select.offset } else { 0 };
         true
+    }
+
+    /// Goes back to the beginning of the answer; what was computed stays.
+    pub fn rewind(&mut self) {
+        match &mut self.phase {
+            Phase::Emit(at) => *at = 0,
+            Phase::Scan if self.plan.mode == Mode::Stream => {
+                self.next = self.rows.start;
+                self.offset_left = self.select.offset;
+                self.given = 0;
+            }
+            _ => {}
+        }
+    }
+
+    /// Rows of the answer that were given so far.
+    pub fn given(&self) -> u64 {
+        match self.phase {
+            Phase::Emit(at) => at,
+            _ => self.given,
+        }
+    }
+
+    /// Rows that were overwritten before they could be read, and not told yet.
+    pub fn lost(&self) -> u64 {
+        self.lost
     }
 
     /// Rows that were overwritten before they could be read, since this was last asked.
@@ -233,6 +260,22 @@ impl<const BYTES: usize> Query<BYTES> {
             Phase::Emit(at) => return self.emit(at, sink),
         }
         Ok(Progress::Working)
+    }
+
+    /// Takes what another query of the same text has gathered from other pages, whose rows come after these. Both
+    /// have read all their rows, and neither has given any.
+    pub fn merge<const FROM: usize>(&mut self, from: &Query<FROM>) -> Result<(), Failure> {
+        let (mine, theirs) = (self.phase, from.phase);
+        if self.plan.mode != Mode::Group || [mine, theirs] != [Phase::Finish(0); 2] {
+            return Err(Failure::new(ErrorCode::Unsupported, 0, format_args!("only gathered groups merge")));
+        }
+        self.lost += from.lost;
+        records::merge(&self.plan, &mut self.work, &from.work).map_err(|fault| self.failure(fault))
+    }
+
+    /// Whether all rows are read, so that groups can be [merged](Self::merge).
+    pub fn is_gathered(&self) -> bool {
+        self.phase == Phase::Finish(0)
     }
 
     /// The failure that a fault of an expression is.
@@ -357,11 +400,7 @@ impl<const BYTES: usize> Query<BYTES> {
             if self.select.limit.is_some_and(|limit| self.given >= limit) {
                 self.next = self.rows.end;
             }
-            let lost_before = self.lost;
             let Some(page) = self.next_page_in_time(pages)? else { break };
-            if self.lost > lost_before && self.given > given_before {
-                break; // the loss is told with the next batch
-            }
             if !self.stream_page(pages, &page, sink, given_before)? {
                 break; // the sink is full
             }
@@ -552,7 +591,10 @@ impl<const BYTES: usize> Query<BYTES> {
             ),
             Mode::Distinct => say(
                 "answer",
-                format_args!("different rows; up to {} of {record_bytes} bytes", records_max.min(DISTINCT_ROWS_MAX)),
+                format_args!(
+                    "different rows; up to {} of {record_bytes} bytes",
+                    records_max.min(DISTINCT_ROWS_MAX)
+                ),
             ),
             Mode::Group => say(
                 "answer",

@@ -11,7 +11,7 @@ use super::{
     aggregate,
     eval::{Bump, Fault, Scope},
     number::order,
-    plan::{Mode, Plan},
+    plan::{AggregateUse, Mode, Plan},
     query::fitted,
     record::{load, mix, place_bytes, store},
     workspace::Workspace,
@@ -48,7 +48,8 @@ pub(super) fn sizes(plan: &Plan) -> (usize, usize) {
 }
 
 fn full(node: u8, is_counted_out: bool, counted: &'static str) -> Fault {
-    let hint = if is_counted_out { counted } else { "WORKSPACE_BYTES: the query needs more memory than it has" };
+    let hint =
+        if is_counted_out { counted } else { "WORKSPACE_BYTES: the query needs more memory than it has" };
     Fault::new(ErrorCode::Capacity, node, hint)
 }
 
@@ -126,7 +127,8 @@ pub(super) fn take_row<'v, const BYTES: usize>(
             Some(argument) => scope.eval(argument, bump)?,
             None => Value::Bool(true),
         };
-        let is_taken = value != Value::Null && (!used.distinct || is_new(work, *last, index, value, used.node)?);
+        let is_taken =
+            value != Value::Null && (!used.distinct || is_new(work, *last, index, value, used.node)?);
         if is_taken && let Some(state) = work.record_mut(*last).get_mut(at..at + bytes) {
             aggregate::take(used.aggregate, state, value).map_err(|fault| fault.at(used.node))?;
         }
@@ -149,7 +151,20 @@ fn group<'v, const BYTES: usize>(
         *value = fitted(scope.eval(key.node, bump)?, key.kind);
         hash = mix(hash, *value);
     }
-    let values = &values[..plan.keys.len()];
+    group_of(plan, work, hash, &values[..plan.keys.len()], last)
+}
+
+/// The number of the group with these keys; a new one if there is none.
+fn group_of<const BYTES: usize>(
+    plan: &Plan,
+    work: &mut Workspace<BYTES>,
+    hash: u32,
+    values: &[Value<'_>],
+    last: usize,
+) -> Result<usize, Fault> {
+    if plan.keys.is_empty() && work.records() > 0 {
+        return Ok(0);
+    }
     let kinds = plan.keys.iter().map(|key| key.kind);
     if let Some(index) = find(work, hash, values, kinds, last) {
         return Ok(index);
@@ -168,6 +183,12 @@ fn group<'v, const BYTES: usize>(
     Ok(index)
 }
 
+/// Which aggregate of which group has seen a value.
+fn seen_of(group: usize, index: usize) -> [u8; SEEN_BYTES - HASH_BYTES] {
+    let [low, high] = (group as u16).to_le_bytes();
+    [low, high, index as u8]
+}
+
 /// Whether an aggregate of different values sees this one for the first time in its group.
 fn is_new<const BYTES: usize>(
     work: &mut Workspace<BYTES>,
@@ -178,8 +199,7 @@ fn is_new<const BYTES: usize>(
 ) -> Result<bool, Fault> {
     let mut head = [0; SEEN_BYTES];
     head[..HASH_BYTES].copy_from_slice(&mix(HASH_START, value).to_le_bytes());
-    head[HASH_BYTES..HASH_BYTES + 2].copy_from_slice(&(group as u16).to_le_bytes());
-    head[HASH_BYTES + 2] = index as u8;
+    head[HASH_BYTES..].copy_from_slice(&seen_of(group, index));
     for seen in 0..work.values() {
         let (there, place) = work.value(seen).split_at(SEEN_BYTES);
         if there == head && order(load(place), value) == Ordering::Equal {
@@ -187,12 +207,65 @@ fn is_new<const BYTES: usize>(
         }
     }
     let is_counted_out = work.values() >= DISTINCT_VALUES_MAX;
-    let refused = full(node, is_counted_out, "DISTINCT_VALUES_MAX: more different values than the board keeps");
+    let refused =
+        full(node, is_counted_out, "DISTINCT_VALUES_MAX: more different values than the board keeps");
     let room = work.push_value(DISTINCT_VALUES_MAX).map_err(|_| refused)?;
     let (there, place) = room.split_at_mut(SEEN_BYTES);
     there.copy_from_slice(&head);
     store(value, place).map_err(|_| too_long(node))?;
     Ok(true)
+}
+
+/// Takes all groups of `from`, a workspace of the same plan, into those of `work`.
+pub(super) fn merge<const BYTES: usize, const FROM: usize>(
+    plan: &Plan,
+    work: &mut Workspace<BYTES>,
+    from: &Workspace<FROM>,
+) -> Result<(), Fault> {
+    let keys_bytes = plan.keys.iter().map(|key| place_bytes(key.kind)).sum::<usize>();
+    for index in 0..from.records() {
+        let record = from.record(index);
+        let keys = record.get(HASH_BYTES..HASH_BYTES + keys_bytes).unwrap_or_default();
+        let mut values = [Value::Null; GROUP_KEYS_MAX];
+        let kinds = plan.keys.iter().map(|key| key.kind);
+        values.iter_mut().zip(load_all(keys, kinds)).for_each(|(value, key)| *value = key);
+        let group = group_of(plan, work, hash_of(record), &values[..plan.keys.len()], index)?;
+        let mut at = HASH_BYTES + keys_bytes;
+        for (nth, used) in plan.aggregates.iter().enumerate() {
+            let bytes = aggregate::state_bytes(used);
+            if used.distinct {
+                merge_seen(work, from, [index, group, nth], at..at + bytes, used)?;
+            } else if let Some(state) = work.record_mut(group).get_mut(at..at + bytes) {
+                let taken = record.get(at..at + bytes).unwrap_or_default();
+                aggregate::merge(used.aggregate, state, taken).map_err(|fault| fault.at(used.node))?;
+            }
+            at += bytes;
+        }
+    }
+    Ok(())
+}
+
+/// Takes the values that an aggregate of different values has seen in a group of `from`.
+fn merge_seen<const BYTES: usize, const FROM: usize>(
+    work: &mut Workspace<BYTES>,
+    from: &Workspace<FROM>,
+    [group_from, group, nth]: [usize; 3],
+    state: core::ops::Range<usize>,
+    used: &AggregateUse,
+) -> Result<(), Fault> {
+    for seen in 0..from.values() {
+        let (head, place) = from.value(seen).split_at(SEEN_BYTES);
+        if head[HASH_BYTES..] != seen_of(group_from, nth) {
+            continue;
+        }
+        let value = load(place);
+        if is_new(work, group, nth, value, used.node)?
+            && let Some(state) = work.record_mut(group).get_mut(state.clone())
+        {
+            aggregate::take(used.aggregate, state, value).map_err(|fault| fault.at(used.node))?;
+        }
+    }
+    Ok(())
 }
 
 /// Counts rows of the only group without looking at them: all its aggregates are `count(*)`.
@@ -235,8 +308,11 @@ pub(super) fn sort_row<'v, const BYTES: usize>(
         }
         None => {
             let is_counted_out = work.records() >= SORT_ROWS_MAX;
-            let refused =
-                full(node, is_counted_out, "SORT_ROWS_MAX: more rows to sort than the board keeps; add LIMIT");
+            let refused = full(
+                node,
+                is_counted_out,
+                "SORT_ROWS_MAX: more rows to sort than the board keeps; add LIMIT",
+            );
             work.push().map_err(|_| refused)?
         }
     };
@@ -300,11 +376,8 @@ fn compare<'a, 'b>(
 // ---- From records to the answer ----
 
 /// Values that the expressions of a group or of a different row may use.
-const SLOTS_MAX: usize = if COLUMNS_MAX > GROUP_KEYS_MAX + AGGREGATES_MAX {
-    COLUMNS_MAX
-} else {
-    GROUP_KEYS_MAX + AGGREGATES_MAX
-};
+const SLOTS_MAX: usize =
+    if COLUMNS_MAX > GROUP_KEYS_MAX + AGGREGATES_MAX { COLUMNS_MAX } else { GROUP_KEYS_MAX + AGGREGATES_MAX };
 
 /// Puts records in order and makes rows of them.
 pub(super) struct Sorted<'s> {

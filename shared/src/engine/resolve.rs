@@ -164,7 +164,11 @@ impl Resolver<'_, '_> {
     fn output(&mut self, output: Output) -> Result<(), Failure> {
         let position = self.select.tree.position(output.node);
         self.plan.outputs.push(output).map_err(|_| {
-            Failure::new(ErrorCode::Capacity, position, format_args!("COLUMNS_MAX: at most {COLUMNS_MAX} columns"))
+            Failure::new(
+                ErrorCode::Capacity,
+                position,
+                format_args!("COLUMNS_MAX: at most {COLUMNS_MAX} columns"),
+            )
         })
     }
 
@@ -173,7 +177,13 @@ impl Resolver<'_, '_> {
         let tree = &mut self.select.tree;
         let id = tree.nodes.len();
         let pushed = tree.nodes.push(node).is_ok() && tree.positions.push(position).is_ok();
-        let full = || Failure::new(ErrorCode::Capacity, position.into(), format_args!("SQL_NODES_MAX: shorten the query"));
+        let full = || {
+            Failure::new(
+                ErrorCode::Capacity,
+                position.into(),
+                format_args!("SQL_NODES_MAX: shorten the query"),
+            )
+        };
         if pushed { NodeId::try_from(id).map_err(|_| full()) } else { Err(full()) }
     }
 
@@ -251,7 +261,10 @@ impl Resolver<'_, '_> {
     /// ORDER BY 2 means the second item.
     fn item_by_number(&mut self, id: NodeId) -> Result<(), Failure> {
         let Node::Int(number) = self.select.tree.node(id) else { return Ok(()) };
-        let output = usize::try_from(number).ok().and_then(|n| n.checked_sub(1)).and_then(|n| self.plan.outputs.get(n));
+        let output = usize::try_from(number)
+            .ok()
+            .and_then(|n| n.checked_sub(1))
+            .and_then(|n| self.plan.outputs.get(n));
         let Some(output) = output else {
             return Err(self.fail(ErrorCode::Value, id, "there is no item of this number"));
         };
@@ -302,7 +315,11 @@ impl Resolver<'_, '_> {
         }
         let position = self.select.tree.position(wanted.node);
         self.plan.aggregates.push(wanted).map_err(|_| {
-            Failure::new(ErrorCode::Capacity, position, format_args!("AGGREGATES_MAX: ask for fewer aggregates at once"))
+            Failure::new(
+                ErrorCode::Capacity,
+                position,
+                format_args!("AGGREGATES_MAX: ask for fewer aggregates at once"),
+            )
         })?;
         Ok(self.plan.aggregates.len() - 1)
     }
@@ -314,7 +331,8 @@ impl Resolver<'_, '_> {
         // Of equal rows one is kept: only what is selected is known of it.
         for index in 0..self.plan.order.len() {
             let id = self.plan.order[index].node;
-            let Some(output) = self.plan.outputs.iter().position(|output| self.is_same(output.node, id)) else {
+            let Some(output) = self.plan.outputs.iter().position(|output| self.is_same(output.node, id))
+            else {
                 return Err(self.fail(ErrorCode::Syntax, id, "with DISTINCT, sort by what is selected"));
             };
             let position = self.select.tree.position(id) as u16;
@@ -336,7 +354,8 @@ impl Resolver<'_, '_> {
 
     fn has_aggregate(&self, id: NodeId) -> bool {
         let node = self.select.tree.node(id);
-        matches!(node, Node::Aggregate(..)) || children(self.select, node).any(|child| self.has_aggregate(child))
+        matches!(node, Node::Aggregate(..))
+            || children(self.select, node).any(|child| self.has_aggregate(child))
     }
 
     fn each_child(
@@ -386,7 +405,9 @@ impl Resolver<'_, '_> {
             Node::Timestamp(_) => TIMESTAMP,
             Node::Interval(..) => Type::Interval,
             Node::Slot(_) => Type::Null,
-            Node::Column(index) => Type::Of(column_at(self.columns, index).map_or(ColumnType::Int, |c| c.kind)),
+            Node::Column(index) => {
+                Type::Of(column_at(self.columns, index).map_or(ColumnType::Int, |c| c.kind))
+            }
             Node::Name(name) => return self.name(id, name, aliases),
             Node::Now => {
                 self.select.tree.nodes[usize::from(id)] = Node::Timestamp(self.now_us);
@@ -435,7 +456,9 @@ impl Resolver<'_, '_> {
                 }
             }
             Node::Function(function, list) => return self.function(id, function, list, aliases),
-            Node::Aggregate(aggregate, _, argument) => return self.aggregate_type(aggregate, argument, aliases),
+            Node::Aggregate(aggregate, _, argument) => {
+                return self.aggregate_type(aggregate, argument, aliases);
+            }
             Node::Increments(_, _, x) => {
                 if !self.type_of(x, aliases)?.is(TIMESTAMP) {
                     return Err(self.mismatch(x, "increments() needs a timestamp"));
@@ -444,10 +467,14 @@ impl Resolver<'_, '_> {
             }
             Node::Period(_, _, end, x) => {
                 self.as_moment(end)?;
-                if self.type_of(end, aliases)? != TIMESTAMP || !matches!(self.select.tree.node(end), Node::Timestamp(_)) {
+                if self.type_of(end, aliases)? != TIMESTAMP
+                    || !matches!(self.select.tree.node(end), Node::Timestamp(_))
+                {
                     return Err(self.mismatch(end, "period() ends at now() or at a moment"));
                 }
-                if self.type_of(x, aliases)? != TIMESTAMP || !matches!(self.select.tree.node(x), Node::Column(_)) {
+                if self.type_of(x, aliases)? != TIMESTAMP
+                    || !matches!(self.select.tree.node(x), Node::Column(_))
+                {
                     return Err(self.mismatch(x, "period() needs a timestamp column"));
                 }
                 BOOL
@@ -479,7 +506,8 @@ impl Resolver<'_, '_> {
         let wanted = name.of(self.text);
         let all = self.columns.iter().chain(&HIDDEN_COLUMNS);
         let column = all.clone().position(|column| column.name == wanted);
-        let alias = self.select.items.iter().find(|item| item.name.is_some_and(|name| name.of(self.text) == wanted));
+        let alias =
+            self.select.items.iter().find(|item| item.name.is_some_and(|name| name.of(self.text) == wanted));
         let alias = alias.and_then(|item| item.node).filter(|node| *node != id);
         let node = match (column, alias, aliases) {
             (_, Some(item), Aliases::First) | (None, Some(item), Aliases::AfterColumns) => {
@@ -491,9 +519,11 @@ impl Resolver<'_, '_> {
                 names.extend(all.map(|column| column.name).take(COLUMNS_MAX));
                 let position = self.select.tree.position(id);
                 return Err(match nearest(wanted, &names) {
-                    Some(near) => {
-                        Failure::new(ErrorCode::UnknownColumn, position, format_args!("did you mean `{near}`?"))
-                    }
+                    Some(near) => Failure::new(
+                        ErrorCode::UnknownColumn,
+                        position,
+                        format_args!("did you mean `{near}`?"),
+                    ),
                     None => Failure::new(
                         ErrorCode::UnknownColumn,
                         position,
@@ -595,13 +625,23 @@ impl Resolver<'_, '_> {
         match time::parse_timestamp(span.of(self.text)) {
             Ok(us) => self.select.tree.nodes[usize::from(id)] = Node::Timestamp(us),
             Err(_) => {
-                return Err(self.fail(ErrorCode::Value, id, "expected a time such as '2026-11-18T05:00:00Z'"));
+                return Err(self.fail(
+                    ErrorCode::Value,
+                    id,
+                    "expected a time such as '2026-11-18T05:00:00Z'",
+                ));
             }
         }
         Ok(())
     }
 
-    fn function(&mut self, id: NodeId, function: Function, list: List, aliases: Aliases) -> Result<Type, Failure> {
+    fn function(
+        &mut self,
+        id: NodeId,
+        function: Function,
+        list: List,
+        aliases: Aliases,
+    ) -> Result<Type, Failure> {
         if function == Function::Coalesce {
             return self.coalesce(list, aliases);
         }
@@ -640,7 +680,11 @@ impl Resolver<'_, '_> {
                 (all, Type::Null) => all,
                 (all, of) if all == of => all,
                 (all, of) if all.is_number() && of.is_number() => {
-                    if all.is_float() || of.is_float() { FLOAT } else { INT }
+                    if all.is_float() || of.is_float() {
+                        FLOAT
+                    } else {
+                        INT
+                    }
                 }
                 _ => return Err(resolver.mismatch(member, "all arguments must be of one type")),
             };
@@ -657,10 +701,8 @@ impl Resolver<'_, '_> {
     ) -> Result<Type, Failure> {
         let Some(argument) = argument else { return Ok(INT) };
         let of = self.value(argument, aliases)?;
-        let is_sum = matches!(
-            aggregate,
-            Aggregate::Sum | Aggregate::Avg | Aggregate::Stddev | Aggregate::Variance
-        );
+        let is_sum =
+            matches!(aggregate, Aggregate::Sum | Aggregate::Avg | Aggregate::Stddev | Aggregate::Variance);
         let is_range_of_text = aggregate == Aggregate::Range && of == TEXT;
         if is_sum && !of.is_number() || is_range_of_text {
             return Err(self.mismatch(argument, "this aggregate takes numbers"));
@@ -669,7 +711,11 @@ impl Resolver<'_, '_> {
             Aggregate::Count => INT,
             Aggregate::Avg | Aggregate::Stddev | Aggregate::Variance => FLOAT,
             Aggregate::Sum | Aggregate::Range => {
-                if of.is_float() { FLOAT } else { INT }
+                if of.is_float() {
+                    FLOAT
+                } else {
+                    INT
+                }
             }
             Aggregate::Min | Aggregate::Max | Aggregate::First | Aggregate::Last => of,
         })

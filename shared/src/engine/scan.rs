@@ -1,9 +1,6 @@
 //! Rows out of pages, one page at a time.
 
-use super::{
-    eval::Fault,
-    plan::CELLS_MAX,
-};
+use super::{eval::Fault, plan::CELLS_MAX};
 use crate::{
     message::{ErrorCode, Failure},
     page::Page,

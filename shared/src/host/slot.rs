@@ -191,6 +191,7 @@ impl Slot {
         }
         cursor.next = head.next;
         cursor.rows = cursor.rows.saturating_add(head.count.into());
+        self.rows_lost = self.rows_lost.saturating_add(head.lost);
         self.rows_generation += u64::from(head.count);
         self.delivered = true;
         self.resumes = 0;
@@ -252,7 +253,7 @@ impl Slot {
             Some(Ok(done)) if done.rows != self.rows_generation => {
                 Ending::Protocol("the board counts other rows than arrived")
             }
-            Some(Ok(_)) => Ending::Done { rows_lost: self.rows_lost },
+            Some(Ok(done)) => Ending::Done { rows_lost: self.rows_lost.saturating_add(done.lost) },
             Some(Err(WireError { code: ErrorCode::Busy, .. })) if self.resumes < RESUMES_MAX => {
                 self.resumes += 1;
                 self.resume();

@@ -1,5 +1,5 @@
-//! A string of bits, most significant first: written from 32 bits at hand, read through a window of 32. Knows nothing
-//! of rows.
+//! A string of bits, most significant first: written from 32 bits at hand, read through a window of at least 25.
+//! Knows nothing of rows.
 
 /// Writes bits behind those that are there. What does not fit is dropped, and [`finish`](Self::finish) says so.
 #[derive(Debug)]
@@ -46,6 +46,8 @@ impl<'o> BitWriter<'o> {
     }
 
     /// Appends the low `count` bits of `bits`, whose others are zero; 1 ≤ count ≤ 64.
+    #[cold]
+    #[inline(never)]
     pub(super) fn put_long(&mut self, bits: u64, count: u32) {
         if count > 32 {
             self.put((bits >> 32) as u32, count - 32);
@@ -92,6 +94,9 @@ impl<'o> BitWriter<'o> {
     }
 }
 
+/// Bits that are seen at once: of four bytes, the first may have but one left.
+pub(super) const WINDOW_BITS: u32 = 25;
+
 /// Reads bits from the front. Behind the end there are zeros, and [`is_over`](Self::is_over) says so.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BitReader<'a> {
@@ -105,17 +110,15 @@ impl<'a> BitReader<'a> {
         Self { bytes, at: 0 }
     }
 
-    /// The next 32 bits.
+    /// The next bits, at least [`WINDOW_BITS`] of them; zeros below.
     #[inline]
     pub(super) fn window(&self) -> u32 {
-        let shift = self.at % 8;
-        let rest = self.bytes.get(self.at / 8..).unwrap_or_default();
-        let [b0, b1, b2, b3, b4, ..] = match rest.first_chunk::<8>() {
-            Some(bytes) => *bytes,
-            None => padded(rest),
+        let byte = self.at / 8;
+        let bits = match self.bytes.get(byte..byte + 4) {
+            Some(&[b0, b1, b2, b3]) => u32::from_be_bytes([b0, b1, b2, b3]),
+            _ => last_bytes(self.bytes, byte),
         };
-        let (first, next) = (u32::from_be_bytes([b0, b1, b2, b3]), u32::from(b4));
-        (first << shift) | ((next << shift) >> 8)
+        bits << (self.at % 8)
     }
 
     /// Goes on by so many bits.
@@ -124,7 +127,7 @@ impl<'a> BitReader<'a> {
         self.at += count as usize;
     }
 
-    /// The next `count` bits; 1 ≤ count ≤ 32.
+    /// The next `count` bits; 1 ≤ count ≤ [`WINDOW_BITS`].
     #[inline]
     pub(super) fn take(&mut self, count: u32) -> u32 {
         let bits = self.window() >> (32 - count);
@@ -133,9 +136,15 @@ impl<'a> BitReader<'a> {
     }
 
     /// The next `count` bits; 1 ≤ count ≤ 64.
-    pub(super) fn take_long(&mut self, count: u32) -> u64 {
-        let high = if count > 32 { self.take(count - 32) } else { 0 };
-        u64::from(high) << 32 | u64::from(self.take(count.min(32)))
+    #[cold]
+    #[inline(never)]
+    pub(super) fn take_long(&mut self, mut count: u32) -> u64 {
+        let mut bits = 0;
+        while count > 16 {
+            bits = bits << 16 | u64::from(self.take(16));
+            count -= 16;
+        }
+        bits << count | u64::from(self.take(count))
     }
 
     /// Goes on to the next byte, takes a length and so many bytes behind it; returns where that began.
@@ -169,9 +178,10 @@ fn bytes_at(all: &[u8], begin: usize) -> Option<&[u8]> {
     rest.get(..usize::from(len))
 }
 
+/// Four bytes, of which some are behind the end.
 #[cold]
-fn padded(rest: &[u8]) -> [u8; 8] {
-    let mut bytes = [0; 8];
-    bytes.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
-    bytes
+#[inline(never)]
+fn last_bytes(all: &[u8], begin: usize) -> u32 {
+    let byte = |index| all.get(begin + index).copied().unwrap_or(0);
+    u32::from_be_bytes([byte(0), byte(1), byte(2), byte(3)])
 }

@@ -304,5 +304,5 @@ fn write_xor32(xor: u32, out: &mut BitWriter) {
 
 fn read_xor32(bits: &mut BitReader) -> u32 {
     let zeros = bits.take(5);
-    bits.take(32 - zeros)
+    bits.take_long(32 - zeros) as u32
 }

@@ -8,7 +8,7 @@
 
 use super::{
     RowError,
-    bits::{BitReader, BitWriter},
+    bits::{BitReader, BitWriter, WINDOW_BITS},
 };
 
 /// So many ones are the escape.
@@ -26,6 +26,7 @@ pub(super) const ESCAPE_BITS: usize = QUOTIENT_MAX as usize + 2;
 /// Bits of a long number with its escape, beyond those of the number.
 pub(super) const LONG_HEAD_BITS: usize = ESCAPE_BITS + 6;
 
+const _: () = assert!(QUOTIENT_MAX + 2 <= WINDOW_BITS && LOW_BITS_MAX <= WINDOW_BITS);
 const _: () = assert!((QUOTIENT_MAX + LOW_BITS_MAX) as usize <= LONG_HEAD_BITS + 27); // no short code is longer
 
 /// What a code begins with.
@@ -49,13 +50,14 @@ impl Rice {
         Self { sum: mean << MEAN_SHIFT }
     }
 
-    /// Writes a number, short or long.
+    /// Writes a number; says whether its code is short.
     #[inline]
-    pub(super) fn write(&mut self, number: u32, out: &mut BitWriter) {
+    pub(super) fn write(&mut self, number: u32, out: &mut BitWriter) -> bool {
         let k = self.low_bits();
         let quotient = number >> k;
         if quotient >= QUOTIENT_MAX {
-            return self.write_long(number.into(), out);
+            self.write_long(number.into(), out);
+            return false;
         }
         let ones = (2 << quotient) - 2; // and the zero that ends them
         let low = number & !(u32::MAX << k);
@@ -63,28 +65,26 @@ impl Rice {
         if count <= 32 {
             out.put((ones << k) | low, count);
         } else {
-            out.put(ones, quotient + 1);
-            out.put(low, k);
+            out.put_long(u64::from(ones) << k | u64::from(low), count);
         }
         self.learn(number);
+        true
     }
 
-    /// Writes a number of up to 64 bits.
+    /// Writes a number of up to 64 bits; says whether its code is short.
     #[inline]
-    pub(super) fn write_any(&mut self, number: u64, out: &mut BitWriter) {
+    pub(super) fn write_any(&mut self, number: u64, out: &mut BitWriter) -> bool {
         match u32::try_from(number) {
             Ok(number) => self.write(number, out),
-            Err(_) => self.write_long(number, out),
+            Err(_) => {
+                self.write_long(number, out);
+                false
+            }
         }
-    }
-
-    /// Whether the code of this number is an escape.
-    #[inline]
-    pub(super) fn is_long(&self, number: u64) -> bool {
-        number >> self.low_bits() >= QUOTIENT_MAX.into()
     }
 
     #[cold]
+    #[inline(never)]
     fn write_long(&mut self, number: u64, out: &mut BitWriter) {
         write_escape(TAG_LONG, out);
         let len = (64 - number.leading_zeros()).max(1);
@@ -104,7 +104,7 @@ impl Rice {
         }
         let k = self.low_bits();
         let count = quotient + 1 + k;
-        let low = if count <= 32 {
+        let low = if count <= WINDOW_BITS {
             bits.skip(count);
             ((window << (quotient + 1)) >> 1) >> (31 - k)
         } else {
@@ -118,6 +118,7 @@ impl Rice {
 
     /// Reads what follows [`TAG_LONG`].
     #[cold]
+    #[inline(never)]
     pub(super) fn read_long(&mut self, bits: &mut BitReader) -> u64 {
         let len = bits.take(6) + 1;
         let number = bits.take_long(len);

@@ -42,10 +42,8 @@ impl Moments {
     #[inline]
     pub(super) fn write(&mut self, moment: i64, out: &mut BitWriter) {
         let off = moment.wrapping_sub(self.before).wrapping_sub(self.period);
-        let number = zigzag(off);
-        let is_far_off = self.rice.is_long(number);
-        self.rice.write_any(number, out);
-        self.learn(off, is_far_off);
+        let is_short = self.rice.write_any(zigzag(off), out);
+        self.learn(off, !is_short);
     }
 
     #[inline]

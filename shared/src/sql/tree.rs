@@ -231,7 +231,11 @@ impl Select {
     /// Nothing yet; for static memory.
     pub const fn new() -> Self {
         Self {
-            tree: Tree { nodes: heapless::Vec::new(), positions: heapless::Vec::new(), list_items: heapless::Vec::new() },
+            tree: Tree {
+                nodes: heapless::Vec::new(),
+                positions: heapless::Vec::new(),
+                list_items: heapless::Vec::new(),
+            },
             distinct: false,
             items: heapless::Vec::new(),
             from: Span { start: 0, len: 0 },

@@ -196,10 +196,14 @@ impl Caller {
                 self.say(frame(kind::PART), &Part::Version(version));
             }
             4 | 5 => {
-                let head = RowsHead { count: u16::from(script.below(4)?), next: u64::from(script.number()?) };
+                let head = RowsHead {
+                    count: u16::from(script.below(4)?),
+                    next: u64::from(script.number()?),
+                    lost: 0,
+                };
                 self.say(frame(kind::ROWS), &(head, script.byte()?));
             }
-            6 => self.say(frame(kind::END), &End::Ok(Done { rows: u64::from(script.number()?) })),
+            6 => self.say(frame(kind::END), &End::Ok(Done { rows: u64::from(script.number()?), lost: 0 })),
             _ => {
                 let codes = [ErrorCode::Busy, ErrorCode::NotExecuted, ErrorCode::Syntax];
                 let code = codes[usize::from(script.below(3)?)];

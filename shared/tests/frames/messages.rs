@@ -223,7 +223,7 @@ proptest! {
         position in any::<u16>(),
         hint in text(64),
     ) {
-        assert_returns(&End::Ok(Done { rows }), &mut room());
+        assert_returns(&End::Ok(Done { rows, lost: rows / 2 }), &mut room());
         assert_returns(&End::Err(WireError { code, position, hint: &hint }), &mut room());
     }
 
@@ -250,11 +250,11 @@ proptest! {
                 written.push(cells); // one that does not fit leaves no trace
             }
         }
-        let len = writer.finish(next).expect("the rows have room");
-        assert_returns(&RowsHead { count: written.len() as u16, next }, &mut room());
+        let len = writer.finish(next, next / 2).expect("the rows have room");
+        assert_returns(&RowsHead { count: written.len() as u16, next, lost: next / 2 }, &mut room());
 
         let (head, bytes) = message::read_rows(&body[..len]).expect("a batch");
-        prop_assert_eq!(head, RowsHead { count: written.len() as u16, next });
+        prop_assert_eq!(head, RowsHead { count: written.len() as u16, next, lost: next / 2 });
         let mut reader = RowDecoder::new(schema::kinds(&columns), bytes, head.count);
         let mut cells = vec![Value::Null; columns.len()];
         for row in written {

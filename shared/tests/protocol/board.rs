@@ -135,7 +135,7 @@ impl Answerer for Board {
                 let text = format!("part {sent} of {parts}");
                 Step::Part(message::write(&Part::Text(&text), body).unwrap())
             }
-            Work::Texts { .. } => Step::Done(Done { rows: 0 }),
+            Work::Texts { .. } => Step::Done(Done { rows: 0, lost: 0 }),
             Work::Rows { test, started: started @ false, lost, begin, rows, .. } => {
                 *started = true;
                 let columns = link_test::COLUMNS.into_iter().collect();
@@ -146,7 +146,7 @@ impl Answerer for Board {
             Work::Rows { test, begin, next, .. } => {
                 let end = u64::from(test.rows);
                 if *next == end {
-                    return Step::Done(Done { rows: end - *begin });
+                    return Step::Done(Done { rows: end - *begin, lost: 0 });
                 }
                 let mut rows = RowsWriter::new(body, schema::kinds(&link_test::COLUMNS));
                 while *next < end && rows.count() < self.batch_rows {
@@ -156,7 +156,7 @@ impl Answerer for Board {
                     }
                     *next += 1;
                 }
-                Step::Rows(rows.finish(*next).unwrap())
+                Step::Rows(rows.finish(*next, 0).unwrap())
             }
         }
     }

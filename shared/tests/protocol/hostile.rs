@@ -36,7 +36,7 @@ fn a_board_that_sends_more_than_it_may_is_stopped() {
     let (mut world, request) = full();
     for sequence in CREDIT_BATCHES_MAX..100 {
         let header = Header { kind: kind::ROWS, generation: 0, request, sequence };
-        world.hear(&frame(header, &RowsHead { count: 0, next: 50_000 }));
+        world.hear(&frame(header, &RowsHead { count: 0, next: 50_000, lost: 0 }));
     }
     assert!(matches!(world.ended(request), Some(Ended::Protocol(_))), "{:?}", world.ended(request));
     assert_eq!(world.answer(request).parts, CREDIT_BATCHES_MAX);

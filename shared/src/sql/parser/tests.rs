@@ -81,7 +81,8 @@ impl Dump<'_> {
             Node::Timestamp(value) => format!("@{value}"),
             Node::Interval(count, unit) => format!("{count}{unit:?}"),
             Node::Name(span) => span.of(self.text).to_string(),
-            Node::Column(column) | Node::Slot(column) => format!("#{column}"),
+            Node::Column(column) => format!("#{column}"),
+            Node::Slot(slot) => format!("${slot}"),
             Node::Now => "now".to_string(),
             Node::Unary(op, x) => {
                 let op = match op {

@@ -1,15 +1,12 @@
-//! Answers as text: one formatter for the bridge and for a board's console.
-//!
-//! ```text
-//!   mcp    {"board":"mps2-an386","uptime":"12s",…}            clean data
-//!   json   {"Status":{"board":"mps2-an386",…}}                as EdgeLake
-//!   table  a frame of box characters, a line for each field
-//! ```
+//! Objects as text: one board's status, one version.
 
+use super::{
+    table::{rule, write_padded},
+    value::{width, write_json_value},
+};
 use crate::{
     command::Format,
     message::{Status, Version},
-    time::Utc,
     value::Value,
 };
 use core::fmt::{self, Write};
@@ -97,88 +94,21 @@ impl<'a> Object<'a> {
 
     fn write_table(&self, out: &mut impl Write) -> fmt::Result {
         let name_width = self.fields.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
-        let mut value_width = 0;
-        for (_, value) in &self.fields {
-            let mut count = Count(0);
-            write_cell(value, &mut count)?;
-            value_width = value_width.max(count.0);
-        }
-        rule(out, '┌', '┬', '┐', name_width, value_width)?;
+        let value_width = self.fields.iter().map(|(_, value)| width(value)).max().unwrap_or(0);
+        rule(out, ['┌', '┬', '┐'], [name_width, value_width])?;
         for (name, value) in &self.fields {
-            let mut count = Count(0);
-            write_cell(value, &mut count)?;
             write!(out, "\n│ {name:<name_width$} │ ")?;
-            write_cell(value, out)?;
-            write!(out, "{:1$} │", "", value_width - count.0)?;
+            write_padded(value, value_width, out)?;
+            out.write_str(" │")?;
         }
         out.write_char('\n')?;
-        rule(out, '└', '┴', '┘', name_width, value_width)
+        rule(out, ['└', '┴', '┘'], [name_width, value_width])
     }
 }
 
 /// What is 0 where it is not measured is unknown.
 fn measured(bytes: u32) -> Value<'static> {
     if bytes == 0 { Value::Null } else { Value::Int(bytes.into()) }
-}
-
-fn rule(out: &mut impl Write, left: char, middle: char, right: char, a: usize, b: usize) -> fmt::Result {
-    out.write_char(left)?;
-    (0..a + 2).try_for_each(|_| out.write_char('─'))?;
-    out.write_char(middle)?;
-    (0..b + 2).try_for_each(|_| out.write_char('─'))?;
-    out.write_char(right)
-}
-
-/// One value as JSON. NaN and infinities are null; integers stay exact.
-pub fn write_json_value(value: &Value<'_>, out: &mut impl Write) -> fmt::Result {
-    match value {
-        Value::Null => out.write_str("null"),
-        Value::Bool(v) => write!(out, "{v}"),
-        Value::Int(v) => write!(out, "{v}"),
-        Value::Float32(v) if v.is_finite() => write!(out, "{v:?}"),
-        Value::Float64(v) if v.is_finite() => write!(out, "{v:?}"),
-        Value::Float32(_) | Value::Float64(_) => out.write_str("null"),
-        Value::Timestamp(v) => write!(out, "\"{}\"", Utc(*v)),
-        Value::Text(v) => write_json_text(v, out),
-    }
-}
-
-/// Text as a JSON string.
-pub fn write_json_text(text: &str, out: &mut impl Write) -> fmt::Result {
-    out.write_char('"')?;
-    for c in text.chars() {
-        match c {
-            '"' => out.write_str("\\\"")?,
-            '\\' => out.write_str("\\\\")?,
-            '\n' => out.write_str("\\n")?,
-            '\r' => out.write_str("\\r")?,
-            '\t' => out.write_str("\\t")?,
-            c if c.is_control() => write!(out, "\\u{:04x}", c as u32)?,
-            c => out.write_char(c)?,
-        }
-    }
-    out.write_char('"')
-}
-
-/// One value for a person; control characters of a device's text are escaped.
-pub fn write_cell(value: &Value<'_>, out: &mut impl Write) -> fmt::Result {
-    match value {
-        Value::Text(text) => text.chars().try_for_each(|c| {
-            if c.is_control() { write!(out, "{}", c.escape_default()) } else { out.write_char(c) }
-        }),
-        Value::Timestamp(v) => write!(out, "{}", Utc(*v)),
-        other => write_json_value(other, out),
-    }
-}
-
-/// Counts characters instead of writing them.
-struct Count(usize);
-
-impl Write for Count {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        self.0 += text.chars().count();
-        Ok(())
-    }
 }
 
 #[cfg(test)]
@@ -210,18 +140,5 @@ mod tests {
              │ x        │ null                │\n\
              └──────────┴─────────────────────┘"
         );
-    }
-
-    #[test]
-    fn values_are_json_values() {
-        let json = |value: Value<'_>| {
-            let mut text = String::new();
-            write_json_value(&value, &mut text).unwrap();
-            text
-        };
-        assert_eq!(json(Value::Float32(20.1)), "20.1");
-        assert_eq!(json(Value::Float64(f64::NAN)), "null");
-        assert_eq!(json(Value::Timestamp(1_500_000)), "\"1970-01-01T00:00:01.5Z\"");
-        assert_eq!(json(Value::Bool(true)), "true");
     }
 }

@@ -1,0 +1,121 @@
+//! One value as text: as JSON, and for a person.
+
+use crate::{time::Utc, value::Value};
+use core::fmt::{self, Write};
+
+/// One value as JSON. NaN and infinities are null; integers stay exact.
+pub fn write_json_value(value: &Value<'_>, out: &mut impl Write) -> fmt::Result {
+    match value {
+        Value::Null => out.write_str("null"),
+        Value::Bool(v) => write!(out, "{v}"),
+        Value::Int(v) => write!(out, "{v}"),
+        Value::Float32(v) if v.is_finite() => write!(out, "{v:?}"),
+        Value::Float64(v) if v.is_finite() => write!(out, "{v:?}"),
+        Value::Float32(_) | Value::Float64(_) => out.write_str("null"),
+        Value::Timestamp(v) => write!(out, "\"{}\"", Utc(*v)),
+        Value::Text(v) => write_json_text(v, out),
+    }
+}
+
+/// Text as a JSON string.
+pub fn write_json_text(text: &str, out: &mut impl Write) -> fmt::Result {
+    out.write_char('"')?;
+    for c in text.chars() {
+        match c {
+            '"' => out.write_str("\\\"")?,
+            '\\' => out.write_str("\\\\")?,
+            '\n' => out.write_str("\\n")?,
+            '\r' => out.write_str("\\r")?,
+            '\t' => out.write_str("\\t")?,
+            c if c.is_control() => write!(out, "\\u{:04x}", c as u32)?,
+            c => out.write_char(c)?,
+        }
+    }
+    out.write_char('"')
+}
+
+/// One value for a person; control characters of a device's text are escaped.
+pub fn write_cell(value: &Value<'_>, out: &mut impl Write) -> fmt::Result {
+    match value {
+        Value::Text(text) => text.chars().try_for_each(|c| {
+            if c.is_control() { write!(out, "{}", c.escape_default()) } else { out.write_char(c) }
+        }),
+        Value::Timestamp(v) => write!(out, "{}", Utc(*v)),
+        other => write_json_value(other, out),
+    }
+}
+
+/// Characters that [`write_cell`] writes.
+pub(super) fn width(value: &Value<'_>) -> usize {
+    let mut count = Count(0);
+    let _ = write_cell(value, &mut count); // counting does not fail
+    count.0
+}
+
+/// Counts characters instead of writing them.
+struct Count(usize);
+
+impl Write for Count {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.0 += text.chars().count();
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::*;
+    use std::{format, string::String};
+
+    fn json(value: Value<'_>) -> String {
+        let mut text = String::new();
+        write_json_value(&value, &mut text).unwrap();
+        text
+    }
+
+    #[test]
+    fn values_are_json_values() {
+        assert_eq!(json(Value::Null), "null");
+        assert_eq!(json(Value::Bool(true)), "true");
+        assert_eq!(json(Value::Int(9_007_199_254_740_993)), "9007199254740993");
+        assert_eq!(json(Value::Int(i64::MIN)), "-9223372036854775808");
+        assert_eq!(json(Value::Timestamp(1_500_000)), "\"1970-01-01T00:00:01.5Z\"");
+        assert_eq!(json(Value::Text("a\"\\\n\u{1b}\u{85}ü")), r#""a\"\\\n\u001b\u0085ü""#);
+    }
+
+    #[test]
+    fn floats_are_the_shortest_text_that_reads_back_in_their_width() {
+        assert_eq!(json(Value::Float32(20.1)), "20.1");
+        assert_eq!(json(Value::Float64(20.1_f32.into())), "20.100000381469727");
+        assert_eq!(json(Value::Float64(-0.0)), "-0.0");
+        assert_eq!(json(Value::Float64(1e300)), "1e300");
+        assert_eq!(json(Value::Float64(1.0)), "1.0");
+        for not_finite in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+            assert_eq!(json(Value::Float64(not_finite)), "null");
+            assert_eq!(json(Value::Float32(not_finite as f32)), "null");
+        }
+        for bits in (0..=u32::MAX).step_by(65_521) {
+            let float = f32::from_bits(bits);
+            if float.is_finite() {
+                assert_eq!(json(Value::Float32(float)).parse::<f32>().map(f32::to_bits), Ok(bits));
+            }
+            let wide = f64::from_bits(u64::from(bits) << 32 | u64::from(bits.reverse_bits()));
+            if wide.is_finite() {
+                let text = json(Value::Float64(wide));
+                assert_eq!(text.parse::<f64>().map(f64::to_bits), Ok(wide.to_bits()));
+                assert!(!text.contains('+') && text.len() <= 25, "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_cell_has_no_control_characters() {
+        let value = Value::Text("a\t\u{1b}[2Jü");
+        let mut text = String::new();
+        write_cell(&value, &mut text).unwrap();
+        assert_eq!(text, "a\\t\\u{1b}[2Jü");
+        assert_eq!(width(&value), text.chars().count());
+        assert_eq!(width(&Value::Int(-10)), format!("{}", -10).len());
+    }
+}
