@@ -467,7 +467,7 @@ impl Sorted<'_> {
         let mut bump = &mut scratch[..];
         let mut row = [Value::Null; COLUMNS_MAX];
         for (cell, output) in row.iter_mut().zip(&self.plan.outputs) {
-            *cell = self.scope(&slots).eval(output.node, &mut bump)?;
+            *cell = fitted(self.scope(&slots).eval(output.node, &mut bump)?, output.kind);
         }
         for (place, there) in work.order.iter().enumerate() {
             let mut is_same = true;

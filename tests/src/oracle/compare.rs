@@ -118,3 +118,69 @@ pub fn multiset_difference<'a>(
         None => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn query(kind: Kind) -> Query {
+        let column = AnswerColumn { name: "x".to_string(), kind, is_near: false };
+        Query { picolake: String::new(), sqlite: String::new(), columns: vec![column] }
+    }
+
+    fn answer(cells: &[Cell]) -> Answer {
+        Answer { columns: vec!["x".to_string()], rows: cells.iter().map(|cell| vec![cell.clone()]).collect() }
+    }
+
+    fn outcome(kind: Kind, expected: &[Cell], actual: &[Cell]) -> Result<Outcome, String> {
+        compare(&query(kind), &Ok(answer(expected)), &Ok(answer(actual)))
+    }
+
+    #[test]
+    fn floats_are_near_and_all_else_is_the_same() {
+        let same = Ok(Outcome::Same);
+        assert_eq!(outcome(Kind::Int, &[Cell::Int(3), Cell::Null], &[Cell::Int(3), Cell::Null]), same);
+        assert_eq!(outcome(Kind::Bool, &[Cell::Int(1)], &[Cell::Bool(true)]), same);
+        assert_eq!(outcome(Kind::Moment, &[Cell::Int(7)], &[Cell::Timestamp(7)]), same);
+        assert_eq!(outcome(Kind::Float, &[Cell::Float(0.1 + 0.2)], &[Cell::Float(0.3)]), same);
+        assert_eq!(outcome(Kind::Float, &[Cell::Float(0.5)], &[Cell::Float32(0.5)]), same);
+        assert_eq!(outcome(Kind::Float, &[Cell::Int(2)], &[Cell::Float(2.0)]), same);
+        assert_eq!(outcome(Kind::Int, &[Cell::Float(1e19)], &[Cell::Float(1e19)]), same);
+    }
+
+    #[test]
+    fn a_difference_is_found() {
+        let text = |text: &str| Cell::Text(text.to_string());
+        for (kind, expected, actual) in [
+            (Kind::Int, Cell::Int(3), Cell::Int(4)),
+            (Kind::Int, Cell::Int(3), Cell::Float(3.0)),
+            (Kind::Int, Cell::Float(3.0), Cell::Int(3)),
+            (Kind::Int, Cell::Int(1), Cell::Bool(true)),
+            (Kind::Bool, Cell::Int(1), Cell::Int(1)),
+            (Kind::Float, Cell::Float(1.0), Cell::Float(1.0 + 1e-9)),
+            (Kind::Text, text("a"), text("A")),
+            (Kind::Text, text(""), Cell::Null),
+            (Kind::Int, Cell::Null, Cell::Int(0)),
+        ] {
+            assert!(outcome(kind, &[expected.clone()], &[actual.clone()]).is_err(), "{expected} {actual}");
+        }
+        let (one, two) = (Cell::Int(1), Cell::Int(2));
+        assert!(outcome(Kind::Int, &[one.clone(), two.clone()], &[two.clone(), one.clone()]).is_err());
+        assert!(outcome(Kind::Int, &[one.clone()], &[one.clone(), two]).is_err());
+        let overflow = Err((ErrorCode::Overflow, String::new()));
+        let refused = Err("integer overflow".to_string());
+        assert_eq!(compare(&query(Kind::Int), &refused, &overflow), Ok(Outcome::Overflow));
+        assert!(compare(&query(Kind::Int), &refused, &Ok(answer(&[]))).is_err());
+        assert!(compare(&query(Kind::Int), &Ok(answer(&[one])), &overflow).is_err());
+    }
+
+    #[test]
+    fn rows_are_counted_whatever_their_order() {
+        let (one, two) = (Cell::Int(1), Cell::Int(2));
+        let whole = answer(&[one.clone(), two.clone(), one.clone()]);
+        let (ones, twos) = (answer(&[one.clone(), one]), answer(&[two]));
+        assert_eq!(multiset_difference(&whole, [&ones, &twos]), None);
+        assert!(multiset_difference(&whole, [&ones]).is_some());
+        assert!(multiset_difference(&whole, [&twos, &twos, &twos]).is_some());
+    }
+}

@@ -213,8 +213,7 @@ impl Maker<'_> {
                 Expression::Call("coalesce", vec![self.of(Kind::Float, depth), self.of(Kind::Float, depth)])
             }
             // A column of integers and floats has floats, which are not as exact as the largest integers.
-            _ if self.has_extremes() => self.of(Kind::Float, depth),
-            _ => Expression::Call("coalesce", vec![self.of(Kind::Int, 0), self.of(Kind::Float, depth)]),
+            _ => Expression::Call("coalesce", vec![self.of_small(Kind::Int), self.of(Kind::Float, depth)]),
         }
     }
 
@@ -407,10 +406,11 @@ impl Maker<'_> {
         }
     }
 
-    /// A number that is not large: an aggregate or a column only where there are no extremes.
+    /// A number that is not large: a column only where there are no extremes.
     fn of_small(&mut self, kind: Kind) -> Expression {
         match self.leaf(kind) {
             Expression::Int(_) => self.small(kind),
+            Expression::Aggregate(..) => Expression::Aggregate("count", false, None),
             _ if self.has_extremes() => self.small(kind),
             leaf => leaf,
         }

@@ -7,8 +7,9 @@
 //!                        query ────────┘     └──▶ Engine ──▶ answer ───┘
 //! ```
 //!
-//! Queries are of right types, because the dialect refuses what mixes text and numbers. Where the dialect differs from
-//! SQLite by design, no query is made: see `README` beside the differences in ARCHITECTURE.md.
+//! Queries are of right types, because the dialect refuses what mixes text and numbers. No query is made where the
+//! dialect differs from SQLite by design: floats, moments and truth values as text, columns that are not grouped by,
+//! buckets without GROUP BY, the largest integers in one column with floats, and which row meets an overflow first.
 
 mod calendar;
 mod compare;

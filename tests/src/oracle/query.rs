@@ -176,6 +176,7 @@ fn groups(maker: &mut Maker<'_>, clauses: &mut Clauses) {
             Kind::Moment,
         ]);
         let depth = maker.dice.pick(&[0, 0, 0, 1, 2]);
+        maker.takes_spread = depth == 0;
         let mut expression = maker.of(kind, depth);
         if keys.is_empty() && !expression.has_aggregate() {
             expression = Expression::Aggregate("count", false, None);
@@ -341,7 +342,7 @@ impl Clauses {
         let filter =
             self.filter.as_ref().map_or(String::new(), |filter| format!(" WHERE {}", sqlite(filter, table)));
         let mut order: Vec<String> =
-            self.order_by.iter().map(|key| sqlite(&key.expression, table) + key.direction()).collect();
+            self.order_by.iter().map(|key| key.sqlite(table) + key.direction()).collect();
         let limit = self.limit.map_or(-1, |limit| limit as i64);
         let limit = format!("LIMIT {limit} OFFSET {}", self.offset);
         let name = Table::NAME;
@@ -355,7 +356,7 @@ impl Clauses {
                 format!("SELECT {named}, row_number() OVER (ORDER BY {order}) AS n FROM {name}{filter}");
             return format!("SELECT {names} FROM ({numbered}) GROUP BY {names} ORDER BY min(n) {limit}");
         }
-        let keys: Vec<String> = self.group_by.iter().map(|key| sqlite(&key.expression, table)).collect();
+        let keys: Vec<String> = self.group_by.iter().map(|key| key.sqlite(table)).collect();
         order.extend(keys.iter().cloned());
         let order = if order.is_empty() { "1".to_string() } else { joined(order.into_iter()) };
         let by =
@@ -372,6 +373,11 @@ impl Clauses {
 }
 
 impl Key {
+    /// Not as it is: what SQLite finds to be a constant, it takes for the number of an item.
+    fn sqlite(&self, table: &Table) -> String {
+        format!("coalesce({}, NULL)", sqlite(&self.expression, table))
+    }
+
     fn direction(&self) -> &'static str {
         if self.is_descending { " DESC" } else { "" }
     }

@@ -8,7 +8,7 @@ use shared::{
     page::{Page, PageBuffer, PageWriter},
     rowcode::RowError,
     schema::{self, Column},
-    value::Value,
+    value::{ColumnType, Value},
 };
 
 /// Enough memory for every group and row that the engine's other bounds allow.
@@ -25,6 +25,8 @@ pub(crate) struct PagesEngine {
     rows: u64,
     now_us: i64,
     query: Box<Query<WORKSPACE_BYTES>>,
+    /// Cells so far that are not of their column's type: integers that overflowed into floats.
+    pub(crate) misfits: u64,
 }
 
 impl PagesEngine {
@@ -36,16 +38,17 @@ impl PagesEngine {
             .collect();
         let pages = TablePages::of(table, &columns);
         let rows = table.rows.len() as u64;
-        Self { columns, pages, rows, now_us: table.now_us, query: Box::default() }
+        Self { columns, pages, rows, now_us: table.now_us, query: Box::default(), misfits: 0 }
     }
 
     fn answer(&mut self, sql: &str) -> Result<Answer, Failure> {
-        let Self { columns, pages, query, .. } = self;
+        let Self { columns, pages, query, misfits, .. } = self;
         query.open(sql, columns, self.now_us, 0..self.rows)?;
         let names = query.columns(columns).map(|column| column.name.to_string()).collect();
+        let kinds: Vec<ColumnType> = query.kinds().collect();
         let mut answer = Answer { columns: names, rows: Vec::new() };
         for _ in 0..STEPS_MAX {
-            let mut sink = Sink::default();
+            let mut sink = Sink { kinds: &kinds, rows: Vec::new(), misfits };
             let progress = query.step(pages, &mut sink)?;
             answer.rows.extend(sink.rows);
             if progress == Progress::Done {
@@ -62,16 +65,20 @@ impl Engine for PagesEngine {
     }
 }
 
-#[derive(Default)]
-struct Sink {
+struct Sink<'s> {
+    kinds: &'s [ColumnType],
     rows: Vec<Vec<Cell>>,
+    misfits: &'s mut u64,
 }
 
-impl RowSink for Sink {
+impl RowSink for Sink<'_> {
     fn push(&mut self, cells: &[Value<'_>]) -> Result<(), RowError> {
         if self.rows.len() == SINK_ROWS_MAX {
             return Err(RowError::Full);
         }
+        let is_misfit =
+            |(cell, kind): &(&Value<'_>, &ColumnType)| cell.column_type().is_some_and(|of| of != **kind);
+        *self.misfits += cells.iter().zip(self.kinds).filter(is_misfit).count() as u64;
         self.rows.push(cells.iter().map(as_cell).collect());
         Ok(())
     }
