@@ -15,6 +15,7 @@ use shared::{
     limits::{HELP_BYTES_MAX, TABLE_COLUMNS_MAX},
     message::{self, Cursor, Done, ErrorCode, Failure, Part, Request, Status, Version, feature},
     rowcode::RowError,
+    time::{UTC_US_MAX, UTC_US_MIN},
     value::{ColumnType, Value},
     version,
 };
@@ -64,6 +65,9 @@ impl Answerer for Board<'_> {
     fn open(&mut self, request: Request<'_>, cursor: Option<Cursor>, now: Now<'_>) -> Result<Work, Failure> {
         let task = match request {
             Request::Command(text) => self.command(command::parse(text)?, cursor, now)?,
+            Request::SetTime(utc_us) if !(UTC_US_MIN..=UTC_US_MAX).contains(&utc_us) => {
+                return Err(Failure::new(ErrorCode::Value, 0, format_args!("the years are 1 to 9999")));
+            }
             Request::SetTime(utc_us) => self.set_time(now.uptime_us, utc_us),
             Request::LinkTest(test) => Task::TestRows(TestRows::open(test, cursor)?),
         };
@@ -106,7 +110,12 @@ impl Answerer for Board<'_> {
 }
 
 impl Board<'_> {
-    fn command(&mut self, command: Command<'_>, cursor: Option<Cursor>, now: Now<'_>) -> Result<Task, Failure> {
+    fn command(
+        &mut self,
+        command: Command<'_>,
+        cursor: Option<Cursor>,
+        now: Now<'_>,
+    ) -> Result<Task, Failure> {
         let known = |table: Option<&str>, board: &Self, dbms: &str| match table {
             Some(table) => find(board.store.catalog(), dbms, table, 0).map(|_| ()),
             None if board.tables(Some(dbms), None) == board.tables(None, Some("")) => {
@@ -218,15 +227,25 @@ impl Board<'_> {
         Ok(Task::Parts(Answer::Nothing, 0))
     }
 
-    fn set_sample(&mut self, dbms: &str, table: &str, interval_us: u64, uptime_us: u64) -> Result<Task, Failure> {
+    fn set_sample(
+        &mut self,
+        dbms: &str,
+        table: &str,
+        interval_us: u64,
+        uptime_us: u64,
+    ) -> Result<Task, Failure> {
         let table = find(self.store.catalog(), dbms, table, 0)?;
         self.schedule.set_period_us(table, interval_us, uptime_us).map_err(|error| match error {
-            PeriodError::NoSampler => {
-                Failure::new(ErrorCode::Unsupported, 0, format_args!("no sampler fills this table; insert rows"))
-            }
-            PeriodError::OutOfBounds => {
-                Failure::new(ErrorCode::Value, 0, format_args!("a row comes each 1 ms at most, each day at least"))
-            }
+            PeriodError::NoSampler => Failure::new(
+                ErrorCode::Unsupported,
+                0,
+                format_args!("no sampler fills this table; insert rows"),
+            ),
+            PeriodError::OutOfBounds => Failure::new(
+                ErrorCode::Value,
+                0,
+                format_args!("a row comes each 1 ms at most, each day at least"),
+            ),
         })?;
         Ok(Task::Parts(Answer::Nothing, 0))
     }
@@ -289,7 +308,13 @@ impl Board<'_> {
 fn unknown_column<'n>(name: &str, position: usize, names: impl Iterator<Item = &'n str>) -> Failure {
     let names: heapless::Vec<&str, TABLE_COLUMNS_MAX> = names.take(TABLE_COLUMNS_MAX).collect();
     match nearest(name, &names) {
-        Some(near) => Failure::new(ErrorCode::UnknownColumn, position, format_args!("did you mean `{near}`?")),
-        None => Failure::new(ErrorCode::UnknownColumn, position, format_args!("no column `{name}`; see: get columns")),
+        Some(near) => {
+            Failure::new(ErrorCode::UnknownColumn, position, format_args!("did you mean `{near}`?"))
+        }
+        None => Failure::new(
+            ErrorCode::UnknownColumn,
+            position,
+            format_args!("no column `{name}`; see: get columns"),
+        ),
     }
 }

@@ -32,6 +32,7 @@ mod test_rows;
 
 pub use board::{Board, Facts};
 pub use serve::serve;
+pub use shared::page::PageBuffer;
 
 /// The firmware's name and version, as it introduces itself.
 pub const BUILD: &str = concat!("picolake ", env!("CARGO_PKG_VERSION"));

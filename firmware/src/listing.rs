@@ -1,11 +1,7 @@
 //! What the board says of itself as rows: databases, tables, columns, counts, processes, plans. Keeps no rows: each
 //! row is made when it is asked for by its number.
 
-use crate::{
-    board::Board,
-    catalog::TableId,
-    queries::QueryWork,
-};
+use crate::{board::Board, catalog::TableId, queries::QueryWork};
 use core::fmt::Write as _;
 use shared::{
     device::Step,
@@ -104,7 +100,9 @@ impl Board<'_> {
     /// One table of each database.
     pub(crate) fn databases(&self) -> Tables {
         let catalog = self.store.catalog();
-        let is_first = |id: TableId, dbms: &str| !catalog.tables().any(|(other, table)| other < id && table.dbms() == dbms);
+        let is_first = |id: TableId, dbms: &str| {
+            !catalog.tables().any(|(other, table)| other < id && table.dbms() == dbms)
+        };
         let firsts = catalog.tables().filter(|(id, table)| is_first(*id, table.dbms()));
         Tables(firsts.fold(0, |tables, (id, _)| tables | 1 << id.index()))
     }
@@ -142,7 +140,9 @@ impl Board<'_> {
             Listed::Databases(tables) | Listed::Tables(tables) | Listed::Counts(tables) => {
                 tables.0.count_ones().into()
             }
-            Listed::Columns(table) => self.store.catalog().table(*table).map_or(0, |table| table.width() as u64),
+            Listed::Columns(table) => {
+                self.store.catalog().table(*table).map_or(0, |table| table.width() as u64)
+            }
             Listed::Processes => self.processes(),
             Listed::Plan(work) => {
                 let mut steps = 0;

@@ -68,7 +68,10 @@ impl<'m> Queries<'m> {
             return Err(Failure::new(ErrorCode::Busy, 0, hint));
         };
         let query = &mut self.queries[index];
-        let table = plan(query, sql, around).map_err(|failure| failure.shifted(sql.offset))?;
+        let table = plan(query, sql, around).map_err(|failure| match failure.code {
+            ErrorCode::UnknownDatabase => failure, // it stands before the SQL
+            _ => failure.shifted(sql.offset),
+        })?;
         if let Some(cursor) = cursor
             && !(query.is_stream() && query.resume(cursor.next, cursor.end, cursor.rows))
         {
@@ -137,12 +140,7 @@ fn plan(query: &mut Query, sql: &Sql<'_>, around: Surroundings<'_>) -> Result<Ta
 }
 
 /// The table of this name, or what is near it.
-pub(crate) fn find(
-    catalog: &Catalog,
-    dbms: &str,
-    name: &str,
-    position: usize,
-) -> Result<TableId, Failure> {
+pub(crate) fn find(catalog: &Catalog, dbms: &str, name: &str, position: usize) -> Result<TableId, Failure> {
     if let Some(table) = catalog.find(dbms, name) {
         return Ok(table);
     }
@@ -159,9 +157,12 @@ pub(crate) fn find(
     } else {
         (ErrorCode::UnknownDatabase, "database", dbms)
     };
+    let position = if has_dbms { position } else { 0 };
     Err(match (nearest(wanted, &names), names.first()) {
         (Some(near), _) => Failure::new(code, position, format_args!("did you mean `{near}`?")),
-        (None, Some(one)) => Failure::new(code, position, format_args!("no {what} of this name; there is `{one}`")),
+        (None, Some(one)) => {
+            Failure::new(code, position, format_args!("no {what} of this name; there is `{one}`"))
+        }
         (None, None) => Failure::new(code, position, format_args!("the board has no {what} yet")),
     })
 }

@@ -47,8 +47,7 @@ pub fn board<'m>(
     uptime_us: u64,
 ) -> Result<Board<'m>, TableError> {
     let quarter = pages.len() / 4;
-    let tables =
-        [(&environment::TABLE, quarter), (&power::TABLE, quarter), (&vibration::TABLE, quarter)];
+    let tables = [(&environment::TABLE, quarter), (&power::TABLE, quarter), (&vibration::TABLE, quarter)];
     let store = Store::new(pages, &tables)?;
     let mut schedule = Schedule::default();
     let Samplers { environment, power, vibration } = samplers;

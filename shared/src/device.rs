@@ -4,6 +4,8 @@
 //! one frame: control first, then interactive requests in turn, then background ones. A frame is made when it is
 //! sent, so nothing is kept for resending: the [`Answerer`] goes back to a cursor, or to an answer it still holds.
 
+mod seen;
+
 use crate::{
     frame::{DELIMITER, Fed, FrameBuffer, FrameDecoder, Header, WireBuffer},
     limits::{BODY_BYTES_MAX, REQUESTS_MAX, SESSION_QUIET_US_MAX},
@@ -13,6 +15,7 @@ use crate::{
     },
     version,
 };
+use seen::Seen;
 
 /// What stands behind a board's links and answers requests. Every call takes bounded time.
 pub trait Answerer {
@@ -122,8 +125,8 @@ struct Requests<W> {
 struct Session {
     nonce: u32,
     heard_us: u64,
-    /// The newest request seen: a first OPEN that is not newer is a copy.
-    request_newest: u16,
+    /// A first OPEN that is not newer than all that were seen is a copy.
+    seen: Seen,
 }
 
 #[derive(Debug)]
@@ -315,24 +318,32 @@ impl<W> Requests<W> {
         }
         answerer.offer_epoch(hello.epoch_offer);
         self.counters.sessions += 1;
-        self.session = Some(Session { nonce: hello.nonce, heard_us: uptime_us, request_newest: 0 });
+        self.session = Some(Session { nonce: hello.nonce, heard_us: uptime_us, seen: Seen::default() });
     }
 
     fn open<A: Answerer<Work = W>>(&mut self, uptime_us: u64, answerer: &mut A, header: Header, body: &[u8]) {
         let known = self.slot(header.request).is_some();
-        if header.generation == 0 && (!self.note_request(header.request) || known) {
+        let Some(Session { seen, .. }) = &mut self.session else { return };
+        if header.generation == 0 && (!seen.note(header.request) || known) {
             return; // a copy
         }
+        let may_have_begun = seen.may_have_begun(header.request);
         let Some(open) = message::read::<Open>(body) else {
             return self.refuse(header, ErrorCode::Unsupported);
         };
         if known {
             return self.resume(answerer, header, open.cursor);
         }
+        if may_have_begun && !open.request.is_repeatable() {
+            return; // a copy of an OPEN that was sent again because the board was busy
+        }
         let now = Now { uptime_us, link: &self.counters };
         let Some(free) = self.slots.iter_mut().find(|slot| slot.is_none()) else {
             return self.refuse(header, ErrorCode::Busy);
         };
+        if let Some(session) = &mut self.session {
+            session.seen.begin(header.request);
+        }
         *free = Some(Slot {
             request: header.request,
             generation: header.generation,
@@ -345,11 +356,14 @@ impl<W> Requests<W> {
     }
 
     fn recall<A: Answerer<Work = W>>(&mut self, answerer: &mut A, header: Header) {
-        self.note_request(header.request);
-        match self.slot(header.request) {
-            Some(_) => self.resume(answerer, header, None),
-            None => self.refuse(header, ErrorCode::NotExecuted),
+        if self.slot(header.request).is_some() {
+            return self.resume(answerer, header, None);
         }
+        let Some(Session { seen, .. }) = &mut self.session else { return };
+        seen.note(header.request); // an OPEN of it that is still under way is late
+        let may_have_begun = seen.may_have_begun(header.request);
+        let code = if may_have_begun { ErrorCode::Forgotten } else { ErrorCode::NotExecuted };
+        self.refuse(header, code);
     }
 
     fn resume<A: Answerer<Work = W>>(&mut self, answerer: &mut A, header: Header, cursor: Option<Cursor>) {
@@ -367,17 +381,6 @@ impl<W> Requests<W> {
             slot.fail(answerer, failure);
         }
         self.counters.resumes += 1;
-    }
-
-    /// Remembers a request's number; false if it is not newer than all before it in this session.
-    fn note_request(&mut self, request: u16) -> bool {
-        let Some(session) = &mut self.session else { return false };
-        let is_newer = request.wrapping_sub(session.request_newest).cast_signed() > 0;
-        let is_first = session.request_newest == 0;
-        if is_newer || is_first {
-            session.request_newest = request;
-        }
-        is_newer || is_first
     }
 
     fn refuse(&mut self, header: Header, code: ErrorCode) {

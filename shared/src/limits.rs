@@ -110,14 +110,18 @@ pub const HELLO_RETRY_US: u64 = 250_000;
 pub const HELLO_ATTEMPTS_MAX: u32 = 20;
 /// The least time between two hellos, however often a board asks for one.
 pub const HELLO_PROMPTED_US: u64 = 10_000;
+/// How long a board keeps a link on which nobody has begun a session: as long as a bridge goes on saying hello.
+pub const LINK_MUTE_US_MAX: u64 = HELLO_RETRY_US * HELLO_ATTEMPTS_MAX as u64;
 /// Quiet on a link until the bridge asks whether the board is still there.
 pub const KEEPALIVE_US: u64 = 2_000_000;
 /// Quiet on an open request until the bridge asks how far the board has come.
 pub const PROBE_US_MIN: u64 = 200_000;
 /// The longest wait for the answer to a ping before the next.
 pub const PROBE_US_MAX: u64 = 2_000_000;
-/// Pings without an answer until the link counts as broken.
+/// Pings without a sign of the board until the link counts as broken.
 pub const PING_ATTEMPTS_MAX: u32 = 6;
+/// Quiet from the board until the link counts as broken, though it takes no ping.
+pub const LINK_SILENT_US_MAX: u64 = KEEPALIVE_US + PING_ATTEMPTS_MAX as u64 * PROBE_US_MAX;
 /// Resumes without one good frame between them until a request fails.
 pub const RESUMES_MAX: u32 = 24;
 /// Quiet from the bridge until the board gives the session up.
@@ -138,5 +142,5 @@ const _: () = {
     assert!(SELECT_ITEMS_MAX + TABLE_COLUMNS_MAX <= COLUMNS_MAX);
     assert!(SQL_NODES_MAX <= u8::MAX as usize); // a node's number is a byte
     assert!(SQL_LIST_ITEMS_MAX <= u8::MAX as usize);
-    assert!(KEEPALIVE_US + PING_ATTEMPTS_MAX as u64 * PROBE_US_MAX < SESSION_QUIET_US_MAX);
+    assert!(LINK_SILENT_US_MAX < SESSION_QUIET_US_MAX);
 };

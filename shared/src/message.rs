@@ -259,7 +259,7 @@ pub struct Status<'a> {
     pub stack_bytes_used_max: u32,
     /// The stack there is, in bytes; 0 where it is not measured.
     pub stack_bytes: u32,
-    /// What this link has seen since the board started.
+    /// What the link has seen on which this was asked.
     pub link: LinkCounters,
     /// Tables there are.
     pub tables: u16,
@@ -271,7 +271,8 @@ pub struct Status<'a> {
     pub queries: u8,
 }
 
-/// What one link has seen.
+/// What one link has seen on its present connection; the next one counts from 0. On a serial line, which never closes,
+/// a connection lasts until the bridge has been quiet for too long.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkCounters {
     /// Sessions that were begun.
@@ -346,6 +347,8 @@ pub enum ErrorCode {
     Exists,
     /// What is stored cannot be read.
     Damaged,
+    /// The board may have run the request it was asked about, and has no answer any more.
+    Forgotten,
 }
 
 impl ErrorCode {
@@ -368,6 +371,7 @@ impl ErrorCode {
             ErrorCode::Overflow => "overflow",
             ErrorCode::Exists => "exists",
             ErrorCode::Damaged => "damaged",
+            ErrorCode::Forgotten => "forgotten",
         }
     }
 }

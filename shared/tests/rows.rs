@@ -14,7 +14,7 @@ use shared::value::{ColumnType, Value};
 /// More cases of each property when all are asked for.
 fn config() -> proptest::test_runner::Config {
     let all = std::env::var("PICOLAKE_CASES").is_ok_and(|cases| cases == "all");
-    let cases = if all { 10_000 } else { 500 };
+    let cases = if all { 5_000 } else { 500 };
     // A failure prints its smallest input; no file is written beside the sources.
     proptest::test_runner::Config { cases, failure_persistence: None, ..Default::default() }
 }

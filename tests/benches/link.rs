@@ -85,7 +85,7 @@ fn line_share(baud: u64, damaged_per_thousand: u64) -> Result<f64> {
         let faults = Faults { flip: damaged_per_thousand, ..Faults::default() };
         let board_end = FaultyLink::new(board_end, faults, 1, Arc::default());
         let (links_in, links) = tokio::sync::mpsc::channel(1);
-        links_in.try_send(board_end).map_err(|_| "the board takes no link")?;
+        links_in.try_send(sim::Attached::Connection(board_end)).map_err(|_| "the board takes no link")?;
         tokio::task::spawn_local(sim::run(sim::facts("bench"), links));
         let session = one_link(bridge_end);
         session.wait_up(Duration::from_secs(10)).await?;

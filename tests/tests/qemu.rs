@@ -6,11 +6,10 @@ use picolake::{
 };
 use picolake_tests::qemu::{Qemu, image};
 use shared::message::{Class, LinkTest, Part};
-use std::{
-    io::{BufRead as _, BufReader},
-    process::{Command, Stdio},
-    sync::Arc,
-    time::Duration,
+use std::{process::Stdio, sync::Arc, time::Duration};
+use tokio::{
+    io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader},
+    process::Command,
 };
 
 /// QEMU shares two cores with everything else.
@@ -18,6 +17,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const BOOTS: u32 = 20;
 /// Of one core, while both links are connected and nothing is asked.
 const IDLE_CPU_MAX: f64 = 0.03;
+/// Connections that the image serves at once.
+const LINK_SOCKETS: usize = 2;
 /// More rows than any test waits for.
 const ROWS_ENDLESS: u32 = u32::MAX;
 
@@ -149,19 +150,40 @@ async fn a_bridge_killed_in_mid_stream_leaves_the_board_ready_for_the_next() {
             let mut bridge = Command::new(picolake_tests::program())
                 .args(["measure", &link.to_string(), "--rows", &ROWS_ENDLESS.to_string(), "--progress"])
                 .stderr(Stdio::piped())
+                .kill_on_drop(true)
                 .spawn()
                 .unwrap();
             // It tells its progress when rows have come.
-            let mut line = String::new();
-            BufReader::new(bridge.stderr.take().unwrap()).read_line(&mut line).unwrap();
-            assert!(line.ends_with(&format!("of {ROWS_ENDLESS} rows\n")), "{line}");
-            bridge.kill().unwrap();
-            bridge.wait().unwrap();
+            let mut lines = BufReader::new(bridge.stderr.take().unwrap()).lines();
+            let line = tokio::time::timeout(PATIENCE, lines.next_line()).await.expect("progress is told");
+            let line = line.unwrap().unwrap_or_default();
+            assert!(line.ends_with(&format!("of {ROWS_ENDLESS} rows")), "{line}");
+            bridge.kill().await.unwrap();
             let session = connect(link);
             up(&session).await;
             assert_eq!(stream(&session, 1_000, u64::MAX).await, Ok(1_000));
         }
     }
+}
+
+#[tokio::test]
+async fn mute_connections_on_every_socket_do_not_lock_a_bridge_out() {
+    let Some(image) = image("mute connections") else { return };
+    let board = Qemu::boot(&image).unwrap();
+    up(&connect(&board.serial)).await; // the network is up, too
+    let Address::Tcp(to) = &board.tcp else { panic!("{} is no TCP link", board.tcp) };
+    let mut mute = Vec::new();
+    for _ in 0..LINK_SOCKETS {
+        let mut connection = tokio::net::TcpStream::connect(to).await.unwrap();
+        // The board's hello shows that one of its sockets has taken the connection.
+        let heard = tokio::time::timeout(PATIENCE, connection.read_u8()).await.expect("the board says hello");
+        assert_eq!(heard.unwrap(), shared::frame::DELIMITER);
+        mute.push(connection);
+    }
+    let session = connect(&board.tcp);
+    up(&session).await;
+    assert_eq!(stream(&session, 1_000, u64::MAX).await, Ok(1_000));
+    drop(mute);
 }
 
 #[tokio::test]

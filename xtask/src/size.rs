@@ -12,9 +12,9 @@ use crate::symbol_name::readable;
 use crate::workspace::{Workspace, step};
 
 /// Code, constants and the start values of statics.
-const FLASH_BYTES_MAX: u64 = 96 * 1024;
+const FLASH_BYTES_MAX: u64 = 160 * 1024;
 /// Statics, without the stack and without what only holds rows.
-const RAM_BYTES_MAX: u64 = 48 * 1024;
+const RAM_BYTES_MAX: u64 = 80 * 1024;
 
 /// Cortex-M: memory below is code, memory from here on is data.
 const RAM_ADDRESS_MIN: u32 = 0x2000_0000;

@@ -55,7 +55,7 @@ enum Job {
     )]
     Shell(shell::ShellArgs),
     /// Stream test rows from a board and report what its link can do
-    #[command(after_help = "Example:  picolake measure serial:/dev/ttyACM0?baud=921600 --rows 20000")]
+    #[command(after_help = "Example:  picolake measure serial:/dev/ttyACM0?baud=115200 --rows 20000")]
     Measure(measure::MeasureArgs),
     /// Check the configuration
     #[command(subcommand)]

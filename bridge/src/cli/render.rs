@@ -4,7 +4,7 @@ use crate::board::{Answer, OwnedRequest, Piece, Session, decode_rows};
 use anyhow::Context as _;
 use shared::{
     command::{self, Format},
-    format::{Object, RowsFormat, Shape, Statistics},
+    format::{Object, Printable, RowsFormat, Shape, Statistics},
     message::{Class, Part, Started},
     value::ColumnType,
 };
@@ -58,7 +58,7 @@ pub(crate) async fn answer(
         match bytes.part() {
             Some(Part::Status(status)) => Object::status(&status).write(format, &mut line)?,
             Some(Part::Version(version)) => Object::version(&version).write(format, &mut line)?,
-            Some(Part::Text(text)) => line.push_str(text),
+            Some(Part::Text(text)) => push_text(text, &mut line),
             Some(Part::Started(started)) => {
                 let writer = RowsFormat::new(shape, format, &started.columns);
                 return rows(answer, &started, writer, start, out).await;
@@ -127,4 +127,23 @@ async fn next(answer: &mut Answer) -> anyhow::Result<Option<Piece>> {
 /// Whether an error only says that whoever read standard output has gone.
 pub(crate) fn is_reader_gone(error: &anyhow::Error) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}
+
+/// Lines of a board's text; what else would move a terminal does not reach it as it is.
+fn push_text(text: &str, out: &mut String) {
+    let lines: Vec<String> = text.split('\n').map(|line| Printable(line).to_string()).collect();
+    out.push_str(&lines.join("\n"));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_forged_text_does_not_reach_the_terminal_as_it_is() {
+        let mut out = String::new();
+        push_text("\x1b[2Jgone\r\nnext", &mut out);
+        assert!(out.contains("gone") && out.ends_with("\nnext"), "{out}");
+        assert!(out.chars().all(|c| c == '\n' || !c.is_control()), "{out:?}");
+    }
 }

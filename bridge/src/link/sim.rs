@@ -3,11 +3,13 @@
 use super::ByteStream;
 use embedded_io_adapters::tokio_1::FromTokio;
 use firmware::{
-    Facts,
-    board::{StackUse, query_memory},
+    Board, Facts, PageBuffer,
+    board::{QueryMemory, StackUse, query_memory},
+    catalog::TableError,
     clock::Clock,
     sample::sample,
     samplers::{self, Samplers},
+    serve::Closed,
 };
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use shared::{limits::PAGE_BYTES, message::ResetReason};
@@ -61,14 +63,51 @@ pub fn facts(name: &str) -> Facts {
     }
 }
 
+/// The memory that a board's rows and queries are in.
+#[derive(Debug)]
+pub struct Memory {
+    pages: Vec<PageBuffer>,
+    queries: Box<QueryMemory>,
+    samplers: Samplers,
+}
+
+impl Memory {
+    /// For one board.
+    pub fn new() -> Self {
+        Self {
+            pages: vec![[0; PAGE_BYTES]; PAGES],
+            queries: Box::new(query_memory()),
+            samplers: Samplers::new(0),
+        }
+    }
+
+    /// A board that has just started in this memory. Its sensors' rows are made from its id.
+    pub fn board(&mut self, facts: Facts) -> Result<Board<'_>, TableError> {
+        self.samplers = Samplers::new(facts.id.iter().fold(0, |seed, byte| seed << 8 | u32::from(*byte)));
+        samplers::board(facts, &mut self.pages, &mut self.queries, &mut self.samplers, 0)
+    }
+}
+
+impl Default for Memory {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// A link that somebody else opened.
+#[derive(Debug)]
+pub enum Attached<L> {
+    /// It is closed when its session ends.
+    Connection(L),
+    /// It stays when a session ends or nobody begins one, as a serial port does.
+    Line(L),
+}
+
 /// Runs a board on the caller's thread: its sensors, and every link that comes. Ends when no more can come and all
 /// are closed.
-pub async fn run<L: ByteStream>(facts: Facts, mut links: mpsc::Receiver<L>) {
-    let clock = TokioClock::start();
-    let mut pages = vec![[0; PAGE_BYTES]; PAGES];
-    let mut queries = Box::new(query_memory());
-    let mut samplers = Samplers::new(facts.id.iter().fold(0, |seed, byte| seed << 8 | u32::from(*byte)));
-    let board = match samplers::board(facts, &mut pages, &mut queries, &mut samplers, 0) {
+pub async fn run<L: ByteStream>(facts: Facts, mut links: mpsc::Receiver<Attached<L>>) {
+    let (clock, mut memory) = (TokioClock::start(), Memory::new());
+    let board = match memory.board(facts) {
         Ok(board) => RefCell::new(board),
         Err(error) => return tracing::error!(?error, "a simulated board's tables do not fit its memory"),
     };
@@ -77,23 +116,41 @@ pub async fn run<L: ByteStream>(facts: Facts, mut links: mpsc::Receiver<L>) {
     let mut is_open = true;
     while is_open || !served.is_empty() {
         tokio::select! {
+            biased; // in an order that a seed can repeat; each is looked at whenever any has something to do
             link = links.recv(), if is_open => match link {
-                Some(link) => {
-                    let (rx, tx) = tokio::io::split(link);
-                    served.push(firmware::serve(&board, &clock, FromTokio::new(rx), FromTokio::new(tx)));
-                }
+                Some(link) => served.push(serve_attached(&board, clock, link)),
                 None => is_open = false,
             },
-            Some(_) = served.next(), if !served.is_empty() => {}
+            Some(()) = served.next() => {}
             _ = &mut sampling => {}
         }
     }
 }
 
+async fn serve_attached<L: ByteStream>(board: &RefCell<Board<'_>>, clock: TokioClock, link: Attached<L>) {
+    match link {
+        Attached::Connection(link) => drop(serve(board, clock, link).await),
+        Attached::Line(line) => serve_line(board, clock, line).await,
+    }
+}
+
+/// Serves one link of a board until it closes, on the caller's thread.
+pub async fn serve(board: &RefCell<Board<'_>>, clock: TokioClock, link: impl ByteStream) -> Closed {
+    let (rx, tx) = tokio::io::split(link);
+    firmware::serve(board, &clock, FromTokio::new(rx), FromTokio::new(tx)).await
+}
+
+/// Serves a line that stays when a session ends or nobody begins one, until it breaks.
+pub async fn serve_line(board: &RefCell<Board<'_>>, clock: TokioClock, line: impl ByteStream) {
+    let (rx, tx) = tokio::io::split(line);
+    let (mut rx, mut tx) = (FromTokio::new(rx), FromTokio::new(tx));
+    while firmware::serve(board, &clock, &mut rx, &mut tx).await != Closed::Link {}
+}
+
 /// A simulated board on a thread of its own. It ends when this is dropped and its links are closed.
 #[derive(Clone, Debug)]
 pub struct Simulation {
-    links: mpsc::Sender<Box<dyn ByteStream>>,
+    links: mpsc::Sender<Attached<Box<dyn ByteStream>>>,
 }
 
 impl std::fmt::Debug for dyn ByteStream {
@@ -106,7 +163,7 @@ impl Simulation {
     /// Starts a board of this name.
     pub fn named(name: &str) -> io::Result<Self> {
         let facts = facts(name);
-        let (links, waiting) = mpsc::channel::<Box<dyn ByteStream>>(LINKS_WAITING_MAX);
+        let (links, waiting) = mpsc::channel(LINKS_WAITING_MAX);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         std::thread::Builder::new().name(format!("board {name}")).spawn(move || {
             runtime.block_on(run(facts, waiting));
@@ -121,8 +178,17 @@ impl Simulation {
         Ok(ours)
     }
 
-    /// Gives the board a link that somebody else opened.
-    pub fn attach(&self, link: Box<dyn ByteStream>) -> io::Result<()> {
+    /// Gives the board a connection that somebody else opened; the board closes it when its session ends.
+    pub fn attach(&self, connection: Box<dyn ByteStream>) -> io::Result<()> {
+        self.give(Attached::Connection(connection))
+    }
+
+    /// Gives the board a line, such as a serial port; one session after the other runs on it.
+    pub fn attach_line(&self, line: Box<dyn ByteStream>) -> io::Result<()> {
+        self.give(Attached::Line(line))
+    }
+
+    fn give(&self, link: Attached<Box<dyn ByteStream>>) -> io::Result<()> {
         self.links.try_send(link).map_err(|_| io::Error::other("the simulated board takes no more links"))
     }
 }

@@ -56,12 +56,13 @@ pub enum Progress {
     Done,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// Its tag stands apart, so that [`Phase::Scan`] is all zeros: static memory of zeros takes no flash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
 enum Phase {
+    Scan,
     /// Looks for the row at which a `period` ends; the latest moment so far.
     Period(Option<i64>),
-    #[default]
-    Scan,
     /// Puts one record after the other in its order.
     Finish(usize),
     /// Gives one record after the other.

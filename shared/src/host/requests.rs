@@ -8,7 +8,8 @@ use crate::{
     frame::Header,
     limits::{
         BODY_BYTES_MAX, HELLO_ATTEMPTS_MAX, HELLO_PROMPTED_US, HELLO_RETRY_US, KEEPALIVE_US,
-        PING_ATTEMPTS_MAX, PROBE_US_MAX, PROBE_US_MIN, REQUEST_BYTES_MAX, REQUESTS_MAX, RESUMES_MAX,
+        LINK_SILENT_US_MAX, PING_ATTEMPTS_MAX, PROBE_US_MAX, PROBE_US_MIN, REQUEST_BYTES_MAX, REQUESTS_MAX,
+        RESUMES_MAX,
     },
     message::{self, BoardHello, BridgeHello, Class, OpenRequests, ProgressList, Request, kind},
     version,
@@ -41,6 +42,8 @@ enum Link {
         epoch_offer: u64,
         sent_us: u64,
         next_us: u64,
+        /// `next_us` is past, and the link has not taken the hello yet.
+        is_due: bool,
         give_up_us: u64,
         bytes_before: u64,
     },
@@ -55,16 +58,23 @@ enum Link {
 #[derive(Debug)]
 enum Ping {
     None,
-    /// To be sent as soon as the link takes it.
-    Due {
-        attempts: u32,
-    },
-    Sent {
-        nonce: u32,
-        at_us: u64,
-        order: u64,
-        attempts: u32,
-    },
+    /// To be sent as soon as the link takes it: for the first time, or again.
+    Due(Option<Asked>),
+    Sent(Asked),
+}
+
+/// A ping that was sent, however often: a pong to any of its copies answers it.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    nonce: u32,
+    /// The order and the time of the first copy.
+    order: u64,
+    first_us: u64,
+    /// The time of the last copy.
+    last_us: u64,
+    /// Copies in all, and those since something was heard from the board.
+    copies: u32,
+    unheard: u32,
 }
 
 /// Smoothed round-trip time, as TCP does it.
@@ -123,6 +133,10 @@ impl Requests {
         self.counters.bytes_in += bytes as u64;
     }
 
+    pub(super) fn is_up(&self) -> bool {
+        matches!(self.link, Link::Up { .. })
+    }
+
     pub(super) fn round_trip_us(&self) -> Option<u64> {
         self.rtt.last_us
     }
@@ -145,6 +159,7 @@ impl Requests {
             epoch_offer,
             sent_us: 0,
             next_us: now_us,
+            is_due: false,
             give_up_us: now_us + HELLO_RETRY_US * u64::from(HELLO_ATTEMPTS_MAX),
             bytes_before: self.counters.bytes_in,
         };
@@ -210,15 +225,14 @@ impl Requests {
         if let Link::Up { ping, .. } = &mut self.link
             && matches!(ping, Ping::None)
         {
-            *ping = Ping::Due { attempts: 0 };
+            *ping = Ping::Due(None);
         }
     }
 
-    /// Also if one is under way: it was sent before what it is to tell.
+    /// Also if one is under way: it was sent before what it is to tell, so its answer does not count.
     fn ping_now(&mut self) {
         if let Link::Up { ping, .. } = &mut self.link {
-            let attempts = if let Ping::Sent { attempts, .. } = *ping { attempts } else { 0 };
-            *ping = Ping::Due { attempts };
+            *ping = Ping::Due(None);
         }
     }
 
@@ -244,11 +258,14 @@ impl Requests {
             }
             return;
         }
-        let Link::Up { heard_us, .. } = &mut self.link else {
+        let Link::Up { heard_us, ping, .. } = &mut self.link else {
             self.counters.frames_stale += 1; // of a session before this one
             return;
         };
         *heard_us = now_us;
+        if let Ping::Due(Some(asked)) | Ping::Sent(asked) = ping {
+            asked.unheard = 0; // the board is there, however long its pong takes
+        }
         match header.kind {
             kind::PONG => self.pong(now_us, header.sequence, body, events),
             kind::PART | kind::ROWS | kind::END => self.answer(now_us, header, body, events),
@@ -298,7 +315,7 @@ impl Requests {
         let restarted = self.boot.is_some() && self.boot != boot;
         self.boot = boot;
         let requests_max = usize::from(hello.requests_max).clamp(1, REQUESTS_MAX);
-        self.link = Link::Up { nonce, requests_max, heard_us: now_us, ping: Ping::Due { attempts: 0 } };
+        self.link = Link::Up { nonce, requests_max, heard_us: now_us, ping: Ping::Due(None) };
         for entry in &mut self.slots {
             let Some(slot) = entry else { continue };
             slot.heard_us = now_us;
@@ -316,13 +333,16 @@ impl Requests {
 
     fn pong(&mut self, now_us: u64, nonce: u32, body: &[u8], events: &mut impl FnMut(Event<'_>)) {
         let Link::Up { ping, .. } = &mut self.link else { return };
-        let Ping::Sent { nonce: asked, at_us, order, .. } = *ping else { return };
-        let Some(progress) = message::read::<ProgressList>(body).filter(|_| nonce == asked) else { return };
+        let (Ping::Due(Some(asked)) | Ping::Sent(asked)) = *ping else { return };
+        let Some(progress) = message::read::<ProgressList>(body).filter(|_| nonce == asked.nonce) else {
+            return;
+        };
         *ping = Ping::None;
-        self.rtt.sample(now_us.saturating_sub(at_us));
+        // Which copy it answers cannot be told; from the first on it is too long at worst, never too short.
+        self.rtt.sample(now_us.saturating_sub(asked.first_us));
         for index in 0..REQUESTS_MAX {
             let Some(slot) = &mut self.slots[index] else { continue };
-            if !slot.is_under_way() || slot.opened_order >= order {
+            if !slot.is_under_way() || slot.opened_order >= asked.order {
                 continue; // the board did not know of this generation yet
             }
             slot.heard_us = now_us;
@@ -376,12 +396,13 @@ impl Requests {
         let control = |kind, request, generation, sequence| Header { kind, generation, request, sequence };
         match &mut self.link {
             Link::Down => return None,
-            Link::Greeting { nonce, epoch_offer, sent_us, next_us, give_up_us, .. } => {
+            Link::Greeting { nonce, epoch_offer, sent_us, next_us, is_due, give_up_us, .. } => {
                 if now_us < *next_us || now_us >= *give_up_us {
                     return None;
                 }
                 *sent_us = now_us;
                 *next_us = now_us + HELLO_RETRY_US;
+                *is_due = false;
                 let hello = BridgeHello {
                     version_min: version::MIN,
                     version_max: version::CURRENT,
@@ -404,14 +425,20 @@ impl Requests {
     }
 
     fn next_ping(&mut self, now_us: u64, body: &mut [u8]) -> Option<(Header, usize)> {
-        let Link::Up { ping: Ping::Due { attempts }, .. } = self.link else { return None };
-        let (nonce, order) = (self.draw() as u32, self.order);
+        let Link::Up { ping: Ping::Due(before), .. } = self.link else { return None };
+        let mut asked = before.unwrap_or_else(|| {
+            let (nonce, order) = (self.draw() as u32, self.order);
+            Asked { nonce, order, first_us: now_us, last_us: now_us, copies: 0, unheard: 0 }
+        });
+        asked.last_us = now_us;
+        asked.copies = asked.copies.saturating_add(1);
+        asked.unheard += 1;
         let open: OpenRequests =
             self.slots.iter().flatten().filter(|s| s.was_sent).map(|s| s.request).collect();
         if let Link::Up { ping, .. } = &mut self.link {
-            *ping = Ping::Sent { nonce, at_us: now_us, order, attempts: attempts + 1 };
+            *ping = Ping::Sent(asked);
         }
-        let header = Header { kind: kind::PING, generation: 0, request: 0, sequence: nonce };
+        let header = Header { kind: kind::PING, generation: 0, request: 0, sequence: asked.nonce };
         Some((header, message::write(&open, body).ok()?))
     }
 
@@ -432,10 +459,12 @@ impl Requests {
     pub(super) fn deadline_us(&self) -> Option<u64> {
         match &self.link {
             Link::Down => None,
+            // What is due waits for `transmit`; a link that takes no bytes must not make time alone spin.
+            Link::Greeting { is_due: true, give_up_us, .. } => Some(*give_up_us),
             Link::Greeting { next_us, give_up_us, .. } => Some(*next_us.min(give_up_us)),
-            Link::Up { ping: Ping::Due { .. }, .. } => None, // `transmit` is what it waits for
-            Link::Up { ping: Ping::Sent { at_us, attempts, .. }, .. } => {
-                Some(at_us + self.rtt.probe_us(attempts - 1))
+            Link::Up { ping: Ping::Due(_), heard_us, .. } => Some(heard_us + LINK_SILENT_US_MAX),
+            Link::Up { ping: Ping::Sent(asked), .. } => {
+                Some(asked.last_us + self.rtt.probe_us(asked.copies - 1))
             }
             Link::Up { ping: Ping::None, heard_us, .. } => {
                 let probe_us = self.rtt.probe_us(0);
@@ -452,7 +481,8 @@ impl Requests {
         }
         match &mut self.link {
             Link::Down => {}
-            Link::Greeting { give_up_us, bytes_before, .. } => {
+            Link::Greeting { is_due, give_up_us, bytes_before, .. } => {
+                *is_due = true;
                 if now_us >= *give_up_us {
                     let bytes_in = self.counters.bytes_in - *bytes_before;
                     self.link = Link::Down;
@@ -460,9 +490,13 @@ impl Requests {
                 }
             }
             Link::Up { ping, .. } => {
-                let attempts = if let Ping::Sent { attempts, .. } = ping { *attempts } else { 0 };
-                *ping = Ping::Due { attempts };
-                if attempts >= PING_ATTEMPTS_MAX {
+                let (is_silent, asked) = match *ping {
+                    Ping::None => (false, None),
+                    Ping::Sent(asked) => (asked.unheard >= PING_ATTEMPTS_MAX, Some(asked)),
+                    Ping::Due(asked) => (true, asked), // the link takes no bytes
+                };
+                *ping = Ping::Due(asked);
+                if is_silent {
                     self.lose_session(events);
                     self.link = Link::Down;
                     events(Event::Down(Down::Silent));

@@ -261,6 +261,7 @@ impl Slot {
                 return Heard::Busy;
             }
             Some(Err(WireError { code: ErrorCode::NotExecuted, .. })) => Ending::NotExecuted,
+            Some(Err(WireError { code: ErrorCode::Forgotten, .. })) => Ending::OutcomeUnknown,
             Some(Err(error)) => Ending::Failed(error),
         })
     }

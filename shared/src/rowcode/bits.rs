@@ -26,7 +26,7 @@ impl<'o> BitWriter<'o> {
     }
 
     /// Appends the low `count` bits of `bits`, whose others are zero; 1 ≤ count ≤ 32.
-    #[inline]
+    #[inline(always)]
     pub(super) fn put(&mut self, bits: u32, count: u32) {
         let room = 32 - self.held;
         if count < room {
@@ -84,11 +84,21 @@ impl<'o> BitWriter<'o> {
         (!self.full).then_some(self.at * 8 + self.held as usize)
     }
 
+    /// Puts the bits at hand into `out`; where there is room for more than those, zeros follow.
     #[inline]
     fn flush(&mut self) {
+        match self.out.get_mut(self.at..).and_then(|rest| rest.first_chunk_mut()) {
+            Some(place) => *place = self.hand.to_be_bytes(),
+            None => self.flush_last(),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn flush_last(&mut self) {
         let bytes = self.held.div_ceil(8) as usize;
         match self.out.get_mut(self.at..self.at + bytes) {
-            Some(place) => place.iter_mut().zip(self.hand.to_be_bytes()).for_each(|(to, from)| *to = from),
+            Some(place) => place.copy_from_slice(&self.hand.to_be_bytes()[..bytes]),
             None => self.full = true,
         }
     }
@@ -111,7 +121,7 @@ impl<'a> BitReader<'a> {
     }
 
     /// The next bits, at least [`WINDOW_BITS`] of them; zeros below.
-    #[inline]
+    #[inline(always)]
     pub(super) fn window(&self) -> u32 {
         let byte = self.at / 8;
         let bits = match self.bytes.get(byte..byte + 4) {
@@ -122,13 +132,13 @@ impl<'a> BitReader<'a> {
     }
 
     /// Goes on by so many bits.
-    #[inline]
+    #[inline(always)]
     pub(super) fn skip(&mut self, count: u32) {
         self.at += count as usize;
     }
 
     /// The next `count` bits; 1 ≤ count ≤ [`WINDOW_BITS`].
-    #[inline]
+    #[inline(always)]
     pub(super) fn take(&mut self, count: u32) -> u32 {
         let bits = self.window() >> (32 - count);
         self.skip(count);

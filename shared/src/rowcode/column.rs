@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// The model of a column.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub(super) enum Model {
     Bools(Bools),
     Ints(Ints),

@@ -34,12 +34,14 @@ const SCALED32_MAX: i32 = 1 << 24;
 const SCALED64_MAX: i64 = 1 << 53;
 
 /// Floats of 32 bits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Floats32 {
     scaled: i32,
     /// The value before, however it was written.
     raw: u32,
     rice: Rice,
+    /// 10^places
+    power: f32,
     places: u8,
     by_xor: bool,
 }
@@ -47,11 +49,12 @@ pub(super) struct Floats32 {
 impl Floats32 {
     /// More places and a long difference of up to 27 bits; by XOR it is less.
     pub(super) const BITS_MAX: usize = 1 + ESCAPE_BITS + PLACES_BITS as usize + LONG_HEAD_BITS + 27;
-    pub(super) const NEW: Self = Self { scaled: 0, raw: 0, rice: Rice::new(STEP), places: 0, by_xor: false };
+    pub(super) const NEW: Self =
+        Self { scaled: 0, raw: 0, rice: Rice::new(STEP), power: 1.0, places: 0, by_xor: false };
 
     #[inline]
     pub(super) fn write(&mut self, value: f32, out: &mut BitWriter) {
-        match scaled32(value, self.places) {
+        match scaled32(value, self.power) {
             Some(scaled) if !self.by_xor => {
                 self.rice.write(zigzag32(scaled - self.scaled), out);
                 self.scaled = scaled;
@@ -90,45 +93,50 @@ impl Floats32 {
         (self.places..POWERS32.len() as u8).find_map(|places| {
             let by = 10_i32.pow(u32::from(places - self.places));
             let has_room = self.scaled.checked_mul(by).is_some_and(|before| before.abs() <= SCALED32_MAX);
-            if has_room { scaled32(value, places).map(|scaled| (places, scaled)) } else { None }
+            if has_room {
+                scaled32(value, POWERS32[usize::from(places)]).map(|scaled| (places, scaled))
+            } else {
+                None
+            }
         })
     }
 
+    /// `places` is more than there are and no more than there is a power for.
     fn scale_up(&mut self, places: u8) {
         let by = 10_i32.wrapping_pow(u32::from(places - self.places));
         self.scaled = self.scaled.wrapping_mul(by);
         self.places = places;
+        self.power = POWERS32[usize::from(places)];
     }
 
     #[inline]
     pub(super) fn read(&mut self, bits: &mut BitReader) -> Result<f32, RowError> {
-        let again = self.by_xor && bits.take(1) == 1;
-        let number = if again {
-            Err(TAG_XOR)
-        } else {
-            self.by_xor = false;
-            match self.rice.read(bits) {
-                Code::Short(number) => Ok(number),
-                Code::Escape(tag) => Err(tag),
+        if self.by_xor {
+            self.by_xor = bits.take(1) == 1;
+            if self.by_xor {
+                return Ok(self.read_xor(bits));
             }
-        };
-        let number = match number {
-            Ok(number) => number,
-            Err(TAG_XOR) => {
-                self.by_xor = true;
-                self.raw ^= read_xor32(bits);
-                return Ok(f32::from_bits(self.raw));
-            }
-            Err(tag) => self.read_escaped(tag, bits)?,
+        }
+        let number = match self.rice.read(bits) {
+            Code::Short(number) => number,
+            Code::Escape(TAG_XOR) => return Ok(self.read_xor(bits)),
+            Code::Escape(tag) => self.read_escaped(tag, bits)?,
         };
         self.scaled = self.scaled.wrapping_add(unzigzag32(number));
-        // The places were checked when they were read.
-        let value = self.scaled as f32 / POWERS32.get(usize::from(self.places)).copied().unwrap_or(1.0);
+        let value = self.scaled as f32 / self.power;
         self.raw = value.to_bits();
         Ok(value)
     }
 
+    #[inline(never)]
+    fn read_xor(&mut self, bits: &mut BitReader) -> f32 {
+        self.by_xor = true;
+        self.raw ^= read_xor32(bits);
+        f32::from_bits(self.raw)
+    }
+
     #[cold]
+    #[inline(never)]
     fn read_escaped(&mut self, tag: u32, bits: &mut BitReader) -> Result<u32, RowError> {
         match tag {
             TAG_LONG => u32::try_from(self.rice.read_long(bits)).map_err(|_| RowError::Malformed),
@@ -274,10 +282,9 @@ impl Floats64 {
     }
 }
 
-/// The whole number of 10^-places that this value is, if it is one bit for bit.
+/// The whole number of parts, `power` to one, that this value is, if it is one bit for bit.
 #[inline]
-fn scaled32(value: f32, places: u8) -> Option<i32> {
-    let power = *POWERS32.get(usize::from(places))?;
+fn scaled32(value: f32, power: f32) -> Option<i32> {
     let scaled = (value * power + 0.5_f32.copysign(value)) as i32;
     let is_exact = (scaled as f32 / power).to_bits() == value.to_bits();
     (is_exact && (-SCALED32_MAX..=SCALED32_MAX).contains(&scaled)).then_some(scaled)

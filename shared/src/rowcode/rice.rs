@@ -3,7 +3,7 @@
 //! ```text
 //!   u < 15 · 2^k     1 … 1 0  low k bits         u >> k ones, at most 14
 //!   escape           1 × 15   tag, 2 bits  …     tag 0, long: 6 bits length − 1, then u in so many bits
-//!   k = ⌊log2 mean⌋ ≤ 23, where mean runs after u:   mean += (u − mean) / 16
+//!   k = ⌊log2 mean⌋ ≤ 23, at least 0, where mean runs after u:   mean += (min(u, 32 · 2^k) − mean) / 16, below 2^24
 //! ```
 
 use super::{
@@ -13,10 +13,12 @@ use super::{
 
 /// So many ones are the escape.
 const QUOTIENT_MAX: u32 = 15;
-/// Low bits of a short code at most: 15 · 2^23 and the mean of such numbers, 16 times over, are below 2^31.
+/// Low bits of a short code at most.
 const LOW_BITS_MAX: u32 = 23;
 /// How slowly the mean runs after the numbers.
 const MEAN_SHIFT: u32 = 4;
+/// The mean stays below 2^24, so that there are never more low bits than [`LOW_BITS_MAX`].
+const SUM_MAX: i32 = (1 << (LOW_BITS_MAX + 1 + MEAN_SHIFT)) - 1;
 
 /// The escape for a number of up to 64 bits; a column's model gives the others their meaning.
 pub(super) const TAG_LONG: u32 = 0;
@@ -51,7 +53,7 @@ impl Rice {
     }
 
     /// Writes a number; says whether its code is short.
-    #[inline]
+    #[inline(always)]
     pub(super) fn write(&mut self, number: u32, out: &mut BitWriter) -> bool {
         let k = self.low_bits();
         let quotient = number >> k;
@@ -72,7 +74,7 @@ impl Rice {
     }
 
     /// Writes a number of up to 64 bits; says whether its code is short.
-    #[inline]
+    #[inline(always)]
     pub(super) fn write_any(&mut self, number: u64, out: &mut BitWriter) -> bool {
         match u32::try_from(number) {
             Ok(number) => self.write(number, out),
@@ -94,7 +96,7 @@ impl Rice {
     }
 
     /// Reads the beginning of a code, all of it if it is short.
-    #[inline]
+    #[inline(always)]
     pub(super) fn read(&mut self, bits: &mut BitReader) -> Code {
         let window = bits.window();
         let quotient = window.leading_ones();
@@ -135,21 +137,21 @@ impl Rice {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn low_bits(self) -> u32 {
-        (31 - (self.sum >> MEAN_SHIFT | 1).leading_zeros()).min(LOW_BITS_MAX)
+        31 - (self.sum >> MEAN_SHIFT | 1).leading_zeros()
     }
 
-    /// `number` < 2^27, so that the sum stays below 2^31.
-    #[inline]
+    /// `number` ≤ 32 · 2^k, so that there is no overflow before the bound is applied.
+    #[inline(always)]
     fn learn(&mut self, number: u32) {
-        self.sum = self.sum - (self.sum >> MEAN_SHIFT) + number;
+        let sum = self.sum - (self.sum >> MEAN_SHIFT) + number;
+        self.sum = sum.cast_signed().clamp(0, SUM_MAX).cast_unsigned(); // with signs it is one instruction
     }
 
     /// One number that is far off moves the mean up, but not to itself.
     fn learn_long(&mut self, number: u64) {
-        let bound = (32 << self.low_bits()).min((1 << 27) - 1);
-        self.learn(number.min(bound) as u32);
+        self.learn(number.min(32 << self.low_bits()) as u32);
     }
 }
 

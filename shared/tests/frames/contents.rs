@@ -9,7 +9,6 @@ use shared::{
     message::{self, BoardHello, BridgeHello, End, Open, OpenRequests, Part, ProgressList, RowsHead},
     page::Page,
     rowcode::{RowDecoder, RowEncoder, row_bits_max},
-    schema::Column,
     value::{ColumnType, Value},
 };
 use std::fmt::Debug;
@@ -57,11 +56,6 @@ pub(crate) fn check(bytes: &[u8]) {
         assert!(rows.starts_with(page.bytes()));
         let _ = page.check(kinds);
     }
-}
-
-/// Columns of these types.
-pub(crate) fn columns(kinds: impl IntoIterator<Item = ColumnType>) -> Vec<Column<'static>> {
-    kinds.into_iter().map(|kind| Column { name: "c", kind, unit: "" }).collect()
 }
 
 /// What is read is written in no more bytes than it was read from, is the same when read again, and is not read

@@ -205,8 +205,9 @@ impl Caller {
             }
             6 => self.say(frame(kind::END), &End::Ok(Done { rows: u64::from(script.number()?), lost: 0 })),
             _ => {
-                let codes = [ErrorCode::Busy, ErrorCode::NotExecuted, ErrorCode::Syntax];
-                let code = codes[usize::from(script.below(3)?)];
+                let codes =
+                    [ErrorCode::Busy, ErrorCode::NotExecuted, ErrorCode::Forgotten, ErrorCode::Syntax];
+                let code = codes[usize::from(script.below(4)?)];
                 if let Some(asked) = self.asked.get_mut(&header.request).filter(|_| code == ErrorCode::Busy) {
                     asked.refusals += 1;
                 }

@@ -1,5 +1,6 @@
-//! Seeded faults: frames are dropped, flipped, doubled, cut, split and merged in both directions while several
-//! requests are under way; links break and boards restart. Every request ends, and its ending is the truth.
+//! Seeded faults: frames are dropped, flipped, doubled alone and in runs, cut, split and merged in both
+//! directions while several requests are under way; links break and boards restart. Every request ends, and its ending
+//! is the truth.
 
 use crate::{
     board::HELP_PARTS,
@@ -9,7 +10,12 @@ use shared::{
     link_test::mix,
     message::{Class, Request},
 };
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::{
+    cell::RefCell,
+    collections::VecDeque,
+    panic::{AssertUnwindSafe, catch_unwind},
+    rc::Rc,
+};
 
 /// Virtual time in which every request has ended.
 const END_US_MAX: u64 = 300_000_000;
@@ -29,17 +35,40 @@ impl Dice {
     }
 }
 
+/// Frames that may come again in a run.
+const RUN_FRAMES_MAX: usize = 5;
+
+/// What a bad line has of one direction.
+#[derive(Default)]
+struct Line {
+    /// Bytes that wait until the next frame comes.
+    kept: Vec<u8>,
+    /// The last frames.
+    last: VecDeque<Vec<u8>>,
+}
+
+type Lines = Rc<RefCell<[Line; 2]>>;
+
 /// What a bad line makes of the bytes of one frame.
-fn mangle(dice: &mut Dice, per_mille: u64, kept: &mut Vec<u8>, frame: &[u8]) -> Vec<u8> {
+fn mangle(dice: &mut Dice, per_mille: u64, line: &mut Line, frame: &[u8]) -> Vec<u8> {
+    let Line { kept, last } = line;
+    last.push_back(frame.to_vec());
+    if last.len() > RUN_FRAMES_MAX {
+        last.pop_front();
+    }
     let mut bytes = frame.to_vec();
     if dice.chance(per_mille) {
         let at = dice.below(bytes.len() as u64) as usize;
-        match dice.below(6) {
+        match dice.below(7) {
             0 => bytes.clear(),
             1 => bytes[at] ^= 1 << dice.below(8),
             2 => bytes = bytes.repeat(2),
             3 => bytes.truncate(at), // its delimiter is gone, too: the next frame is spoilt with it
             4 => bytes.insert(at, dice.below(256) as u8),
+            5 => {
+                let run = 1 + dice.below(last.len() as u64) as usize;
+                bytes.extend(last.iter().skip(last.len() - run).flatten());
+            }
             _ => {
                 bytes.remove(at);
             }
@@ -56,11 +85,12 @@ fn run(seed: u64) {
     let mut dice = Dice(mix(seed));
     let mut world = World::new();
     let per_mille = 1 + dice.below(50);
-    let (mut line, mut kept) = (dice.clone(), [Vec::new(), Vec::new()]);
-    line.0 ^= 0x5EED;
+    let (mut fate, lines) = (dice.clone(), Lines::default());
+    fate.0 ^= 0x5EED;
+    let carried = Rc::clone(&lines);
     world.mangle = Some(Box::new(move |way, frame| {
-        let kept = &mut kept[usize::from(way == crate::world::Way::ToHost)];
-        mangle(&mut line, per_mille, kept, frame)
+        let line = &mut carried.borrow_mut()[usize::from(way == crate::world::Way::ToHost)];
+        mangle(&mut fate, per_mille, line, frame)
     }));
     world.board.batch_rows = [4, 8, 60][dice.below(3) as usize];
     world.board.work_steps = dice.below(2_000) as u32;
@@ -77,15 +107,17 @@ fn run(seed: u64) {
         // Wait for a slot.
         let open = |world: &World| asked.iter().filter(|(r, _)| world.ended(*r).is_none()).count();
         world.run_until(END_US_MAX, |world| !world.downs.is_empty() || open(world) < 6);
-        reconnect(&mut world);
+        reconnect(&mut world, &lines);
         world.run_until(END_US_MAX, |world| open(world) < 6);
         asked.push((world.ask_as(class, request), request));
         world.run_for_us(dice.below(20_000));
         if dice.chance(40) {
             world.restart_board();
+            forget_runs(&lines);
         } else if dice.chance(40) {
             world.cut();
             world.plug();
+            forget_runs(&lines);
         }
     }
     let until_us = world.now_us + END_US_MAX;
@@ -94,7 +126,7 @@ fn run(seed: u64) {
         world.run_until(until_us - world.now_us, move |world| {
             !world.downs.is_empty() || asked.iter().all(|(request, _)| world.ended(*request).is_some())
         });
-        reconnect(&mut world);
+        reconnect(&mut world, &lines);
     }
     for (request, what) in asked {
         check(&world, request, what);
@@ -102,12 +134,18 @@ fn run(seed: u64) {
 }
 
 /// What the bridge does when a link is of no use.
-fn reconnect(world: &mut World) {
+fn reconnect(world: &mut World, lines: &Lines) {
     if world.downs.drain(..).count() > 0 {
         world.cut();
+        forget_runs(lines);
         world.run_for_us(100_000);
         world.plug();
     }
+}
+
+/// No frame outlives the connection it was sent on, nor the boot of the board it was sent to.
+fn forget_runs(lines: &Lines) {
+    lines.borrow_mut().iter_mut().for_each(|line| line.last.clear());
 }
 
 fn check(world: &World, request: u16, what: Request<'_>) {

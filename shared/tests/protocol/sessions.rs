@@ -4,10 +4,10 @@ use crate::world::{Ended, Fate, HELP, SLOW, STATUS, Way, World, stream};
 use shared::{
     device::Device,
     frame::{FrameBuffer, Header},
-    host::Down,
+    host::{Down, Event, Host},
     limits::{
-        HELLO_ATTEMPTS_MAX, HELLO_RETRY_US, KEEPALIVE_US, PING_ATTEMPTS_MAX, PROBE_US_MAX,
-        SESSION_QUIET_US_MAX, WIRE_BYTES_MAX,
+        HELLO_ATTEMPTS_MAX, HELLO_RETRY_US, KEEPALIVE_US, LINK_SILENT_US_MAX, PING_ATTEMPTS_MAX,
+        PROBE_US_MAX, SESSION_QUIET_US_MAX, WIRE_BYTES_MAX,
     },
     message::{self, BoardHello, BridgeHello, Class, Request, kind},
     version,
@@ -171,11 +171,60 @@ fn silence_is_noticed_in_bounded_time() {
     let from_us = world.now_us;
     world.run_until(60_000_000, |world| !world.downs.is_empty());
     assert_eq!(world.downs, [Down::Silent]);
-    let bound_us = KEEPALIVE_US + u64::from(PING_ATTEMPTS_MAX) * PROBE_US_MAX;
-    assert!(world.now_us - from_us <= bound_us, "{} us", world.now_us - from_us);
+    assert!(world.now_us - from_us <= LINK_SILENT_US_MAX, "{} us", world.now_us - from_us);
     assert_eq!(world.count(kind::PING) as u32, PING_ATTEMPTS_MAX);
     // What can be asked again waits for the next link; what had its answer has it.
     assert_eq!((world.ended(stream), world.ended(slow), world.ended(once)), (None, Some(DONE), Some(DONE)));
+}
+
+#[test]
+fn a_board_far_away_is_not_taken_for_a_silent_one() {
+    for round_trip_us in [PROBE_US_MAX + 500_000, 6_000_000] {
+        let mut world = World::up();
+        world.latency_us = round_trip_us / 2;
+        world.run_for_us(120_000_000);
+        assert_eq!(world.downs, [], "idle, {round_trip_us} us away");
+        let request = world.ask(stream(2_000));
+        assert_eq!(world.end_of(request), DONE, "{round_trip_us} us away");
+        assert_eq!(world.answer(request).rows, Vec::from_iter(0..2_000));
+        assert_eq!((world.downs.len(), world.host.counters().resumes, world.ups), (0, 0, 1));
+    }
+}
+
+#[test]
+fn a_board_whose_rows_come_is_there_though_it_answers_no_ping() {
+    let mut world = World::up();
+    world.latency_us = 3_000_000;
+    world.fate(|_, header| if header.kind == kind::PONG { Fate::Lost } else { Fate::Arrives });
+    let request = world.ask(stream(2_000));
+    assert_eq!(world.end_of(request), DONE);
+    assert_eq!((world.answer(request).rows.len(), world.downs.len()), (2_000, 0));
+}
+
+#[test]
+fn a_link_that_takes_no_bytes_is_noticed_in_bounded_time() {
+    let mut world = World::up();
+    let request = world.ask(stream(100_000));
+    world.run_for_us(5_000);
+    world.block();
+    let from_us = world.now_us;
+    world.run_until(60_000_000, |world| !world.downs.is_empty());
+    assert_eq!((&world.downs[..], world.ended(request)), (&[Down::Silent][..], None));
+    assert!(world.now_us - from_us <= LINK_SILENT_US_MAX + 100_000, "{} us", world.now_us - from_us);
+}
+
+#[test]
+fn a_link_that_never_took_a_byte_is_given_up_in_a_few_looks_at_the_clock() {
+    let mut host = Host::new(1);
+    host.connect(0);
+    let (mut now_us, mut looks, mut downs) = (0, 0, 0);
+    while downs == 0 {
+        host.tick(now_us, |event| downs += u32::from(matches!(event, Event::Down(Down::NoHello { .. }))));
+        looks += 1;
+        assert!(looks < 5, "the clock is looked at without end");
+        now_us = host.deadline_us().unwrap_or(now_us);
+    }
+    assert_eq!(now_us, u64::from(HELLO_ATTEMPTS_MAX) * HELLO_RETRY_US);
 }
 
 #[test]

@@ -105,6 +105,8 @@ pub(crate) struct World {
     pub(crate) consumes: bool,
     /// Microseconds a byte takes.
     pub(crate) byte_us: u64,
+    /// Microseconds a byte is under way.
+    pub(crate) latency_us: u64,
     fate: FateOf,
     /// What else happens to the bytes of frames.
     pub(crate) mangle: Option<Mangle>,
@@ -129,6 +131,7 @@ impl World {
             downs: Vec::new(),
             consumes: true,
             byte_us: 1,
+            latency_us: LATENCY_US,
             fate: Box::new(|_, _| Fate::Arrives),
             mangle: None,
             to_board: Pipe::default(),
@@ -209,6 +212,11 @@ impl World {
                 note_ending(answers, now_us, request, &ending);
             }
         });
+    }
+
+    /// From now on the link takes no more bytes from the host.
+    pub(crate) fn block(&mut self) {
+        self.to_board.free_us = u64::MAX;
     }
 
     pub(crate) fn plug(&mut self) {
@@ -363,7 +371,7 @@ impl World {
         let pipe = if way == Way::ToBoard { &mut self.to_board } else { &mut self.to_host };
         pipe.free_us = free_us;
         if !bytes.is_empty() {
-            pipe.under_way.push_back((free_us + LATENCY_US, bytes));
+            pipe.under_way.push_back((free_us + self.latency_us, bytes));
         }
     }
 }

@@ -347,7 +347,7 @@ fn an_answer_ends_well_or_with_a_code() {
 
 #[test]
 fn every_error_code_has_its_number() {
-    let codes: [(ErrorCode, &[u8]); 16] = [
+    let codes: [(ErrorCode, &[u8]); 17] = [
         (
             ErrorCode::Unsupported,
             &[
@@ -460,6 +460,13 @@ fn every_error_code_has_its_number() {
                 0x36, 0x44, 0x00,
             ],
         ),
+        (
+            ErrorCode::Forgotten,
+            &[
+                0x02, 0x84, 0x02, 0x01, 0x01, 0x01, 0x01, 0x01, 0x03, 0x01, 0x10, 0x01, 0x05, 0xDB, 0x3D,
+                0x4C, 0x53, 0x00,
+            ],
+        ),
     ];
     for (code, wire) in codes {
         let end = End::Err(WireError { code, position: 0, hint: "" });
@@ -477,17 +484,17 @@ fn the_board_names_a_kind_it_does_not_know() {
 
 #[test]
 fn a_variant_that_is_not_known_is_refused() {
-    // Class 0, no cursor, request 3; part 4; error code 16; column type 6; reset reason 5.
+    // Class 0, no cursor, request 3; part 4; error code 17; column type 6; reset reason 5.
     assert_eq!(message::read::<Open>(&[0, 0, 3, 0, 0, 0, 0]), None);
     assert_eq!(message::read::<Open>(&[2, 0, 1, 0]), None);
     assert_eq!(message::read::<Part>(&[4, 0, 0, 0, 0]), None);
-    assert_eq!(message::read::<End>(&[1, 16, 0, 0]), None);
+    assert_eq!(message::read::<End>(&[1, 17, 0, 0]), None);
     assert_eq!(message::read::<End>(&[2, 0, 0, 0]), None);
     assert_eq!(message::read::<Part>(&[0, 1, 1, b'x', 6, 0, 0, 0, 0, 0, 0]), None);
     assert_eq!(message::read::<Part>(&[1, 0, 0, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]), None);
     // The last that are known, to show that the bytes above are wrong in nothing else.
     assert!(message::read::<Open>(&[1, 0, 2, 0, 0]).is_some());
-    assert!(message::read::<End>(&[1, 15, 0, 0]).is_some());
+    assert!(message::read::<End>(&[1, 16, 0, 0]).is_some());
     assert!(message::read::<Part>(&[0, 1, 1, b'x', 5, 0, 0, 0, 0, 0, 0]).is_some());
     assert!(message::read::<Part>(&[1, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]).is_some());
 }

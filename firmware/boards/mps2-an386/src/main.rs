@@ -1,4 +1,4 @@
-//! The firmware image of the QEMU board `mps2-an386`: starts the devices and one task a link.
+//! The firmware image of the QEMU board `mps2-an386`: starts the devices, the samplers and one task a link.
 //!
 //! Links: UART0, and TCP port 7000 with two sockets. UART1 is a text console. Protocol decisions
 //! are not made here.
@@ -10,6 +10,7 @@ mod executor;
 mod interrupts;
 mod lan9118;
 mod mmio;
+mod pages;
 mod panic;
 mod retained;
 mod stack;
@@ -27,9 +28,13 @@ use embassy_executor::Spawner;
 use embassy_net::tcp::TcpSocket;
 use embassy_net::{Runner, Stack, StackResources};
 use embassy_time::{Duration, Instant, Timer, with_timeout};
-use embedded_io_async::{Read, Write};
+use embedded_io_async::Write;
+use firmware::board::{QueryMemory, query_memory};
 use firmware::clock::EmbassyClock;
+use firmware::console::ConsoleBuffers;
 use firmware::net::{self, LINK_SOCKETS, LinkBuffers};
+use firmware::samplers::{self, Samplers};
+use firmware::serve::Closed;
 use firmware::{Board, Facts};
 use static_cell::{ConstStaticCell, StaticCell};
 
@@ -51,13 +56,16 @@ const SOCKETS: usize = DHCP_SOCKETS + LINK_SOCKETS + BENCH_SOCKETS;
 /// The id of a board without Ethernet: the chip has none of its own.
 const ID_WITHOUT_ETHERNET: [u8; 6] = [0x02, 0, 0, 0, 0x03, 0x86];
 
-type SharedBoard = &'static RefCell<Board>;
+type SharedBoard = &'static RefCell<Board<'static>>;
 
 static LINK_BUFFERS: ConstStaticCell<[LinkBuffers; LINK_SOCKETS]> =
     ConstStaticCell::new([const { LinkBuffers::new() }; LINK_SOCKETS]);
 
 static NETWORK: StaticCell<StackResources<SOCKETS>> = StaticCell::new();
-static BOARD: StaticCell<RefCell<Board>> = StaticCell::new();
+static QUERIES: ConstStaticCell<QueryMemory> = ConstStaticCell::new(query_memory());
+static SAMPLERS: StaticCell<Samplers> = StaticCell::new();
+static CONSOLE: ConstStaticCell<ConsoleBuffers> = ConstStaticCell::new(ConsoleBuffers::new());
+static BOARD: StaticCell<RefCell<Board<'static>>> = StaticCell::new();
 
 defmt::timestamp!("{=u64:us}", Instant::now().as_micros());
 
@@ -72,12 +80,9 @@ fn main() -> ! {
 
 /// Starts every device and spawns every task. It panics if a task has no room, which would be so at every start.
 fn start(spawner: Spawner, boot: BootFacts) {
-    let (rx, tx) = uart::CONSOLE.start(CONSOLE_BAUD);
-    spawner.spawn(console(rx, tx, boot).unwrap());
-
     let ethernet = Lan9118::new();
     let id = ethernet.as_ref().map_or(ID_WITHOUT_ETHERNET, Lan9118::mac_address);
-    let board: SharedBoard = BOARD.init(RefCell::new(Board::new(Facts {
+    let facts = Facts {
         kind: "mps2-an386",
         id: id.into_iter().collect(),
         // No source of randomness: the first bridge gives one.
@@ -86,7 +91,17 @@ fn start(spawner: Spawner, boot: BootFacts) {
         panic_count: boot.panics,
         reset_reason: boot.reset_reason,
         stack: stack::usage,
-    })));
+    };
+    let seed = u32::from_be_bytes([id[2], id[3], id[4], id[5]]);
+    let samplers = SAMPLERS.init(Samplers::new(seed));
+    let now_us = Instant::now().as_micros();
+    let board = samplers::board(facts, pages::take(), QUERIES.take(), samplers, now_us);
+    let board: SharedBoard =
+        BOARD.init(RefCell::new(board.unwrap_or_else(|_| panic!("tables have no room"))));
+    spawner.spawn(sample(board).unwrap());
+
+    let (rx, tx) = uart::CONSOLE.start(CONSOLE_BAUD);
+    spawner.spawn(console(board, rx, tx, boot).unwrap());
 
     let network = match ethernet {
         Ok(ethernet) => Some(start_network(spawner, board, ethernet, boot)),
@@ -149,9 +164,11 @@ async fn uart_link(board: SharedBoard, network: Option<Stack<'static>>, mut rx: 
         let _ = with_timeout(NETWORK_WAIT_MAX, network.wait_config_up()).await;
     }
     loop {
-        // The line itself never closes: when a session ends, the next one begins.
+        // The line itself never closes: when a session ends, or nobody began one, the next may begin.
         let closed = firmware::serve(board, &EmbassyClock, &mut rx, &mut tx).await;
-        defmt::info!("serial link: {}", closed);
+        if closed != Closed::Mute {
+            defmt::info!("serial link: {}", closed);
+        }
     }
 }
 
@@ -160,35 +177,34 @@ async fn tcp_link(board: SharedBoard, network: Stack<'static>, buffers: &'static
     net::serve_tcp(board, network, buffers, &EmbassyClock).await
 }
 
-/// Says what the board knows of itself, and answers to single keys.
+/// Fills the tables.
 #[embassy_executor::task]
-async fn console(mut rx: ConsoleRx, mut tx: ConsoleTx, boot: BootFacts) {
+async fn sample(board: SharedBoard) -> ! {
+    firmware::sample::sample(board, &EmbassyClock).await
+}
+
+/// Answers commands in text; `reset` and `panic` are its own.
+#[embassy_executor::task]
+async fn console(board: SharedBoard, mut rx: ConsoleRx, mut tx: ConsoleTx, boot: BootFacts) -> ! {
     let mut text = heapless::String::<CONSOLE_TEXT_BYTES>::new();
     // A text that does not fit is cut.
     let _ = write!(
         text,
-        "\r\npicolake mps2-an386\r\nboot {} panics {} reset {} last panic \"{}\"\r\n\
-         s stack, r reset, p panic\r\n",
+        "\npicolake mps2-an386, boot {} panics {} reset {} last panic \"{}\"; type help\n",
         boot.boots,
         boot.panics,
         boot.reset_reason.name(),
         boot.last_panic.as_str(),
     );
+    let Ok(()) = tx.write_all(text.as_bytes()).await;
+    let buffers = CONSOLE.take();
     loop {
-        let Ok(()) = tx.write_all(text.as_bytes()).await;
-        let Ok(()) = tx.flush().await;
-        text.clear();
-        let mut key = [0];
-        let Ok(_) = rx.read(&mut key).await;
-        match key[0] {
-            b's' => {
-                let usage = stack::usage();
-                let _ = write!(text, "stack {} of {} bytes\r\n", usage.bytes_used_max, usage.bytes);
-            }
-            b'r' => SCB::sys_reset(),
-            b'p' => panic!("asked for on the console"),
-            _ => {}
-        }
+        let own = |line: &str| match line {
+            "reset" => SCB::sys_reset(),
+            "panic" => panic!("asked for on the console"),
+            _ => false,
+        };
+        let _ = firmware::console::console(board, &EmbassyClock, &mut rx, &mut tx, buffers, own).await;
     }
 }
 
