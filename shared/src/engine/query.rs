@@ -530,8 +530,11 @@ impl<const BYTES: usize> Query<BYTES> {
         let sorted = Sorted { select: &self.select, plan: &self.plan, text: &self.text };
         let place = sorted.place(&self.work, record).map_err(|fault| self.failure(fault))?;
         if let Some(place) = place {
+            if let Some(same) = place.instead_of {
+                self.work.order.remove(same);
+            }
             // As many as there are records fit.
-            let _ = self.work.order.insert(place, record as u16);
+            let _ = self.work.order.insert(place.at, record as u16);
         }
         self.phase = Phase::Finish(record + 1);
         Ok(())

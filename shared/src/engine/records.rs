@@ -379,6 +379,12 @@ fn compare<'a, 'b>(
 const SLOTS_MAX: usize =
     if COLUMNS_MAX > GROUP_KEYS_MAX + AGGREGATES_MAX { COLUMNS_MAX } else { GROUP_KEYS_MAX + AGGREGATES_MAX };
 
+/// Where a record stands in the answer, and the place of the one that gives the same row later and goes.
+pub(super) struct Placed {
+    pub(super) at: usize,
+    pub(super) instead_of: Option<usize>,
+}
+
 /// Puts records in order and makes rows of them.
 pub(super) struct Sorted<'s> {
     pub(super) select: &'s Select,
@@ -392,7 +398,7 @@ impl Sorted<'_> {
         &self,
         work: &Workspace<BYTES>,
         record: usize,
-    ) -> Result<Option<usize>, Fault> {
+    ) -> Result<Option<Placed>, Fault> {
         let mut scratch = [0; EXPRESSION_TEXT_BYTES_MAX];
         let mut bump = &mut scratch[..];
         let slots = self.slots(work, record)?;
@@ -402,11 +408,8 @@ impl Sorted<'_> {
         {
             return Ok(None);
         }
-        if self.plan.mode == Mode::Group && self.select.distinct && self.is_repeated(work, record)? {
-            return Ok(None);
-        }
         if self.plan.mode == Mode::Distinct && self.plan.order.is_empty() {
-            return Ok(Some(work.order.len())); // in the order in which they came
+            return Ok(Some(Placed { at: work.order.len(), instead_of: None })); // in the order in which they came
         }
         let mut keys = [Value::Null; SORT_KEYS_MAX];
         for (value, key) in keys.iter_mut().zip(&self.plan.order) {
@@ -422,7 +425,13 @@ impl Sorted<'_> {
                 low = middle + 1;
             }
         }
-        Ok(Some(low))
+        if self.plan.mode == Mode::Group
+            && self.select.distinct
+            && let Some(same) = self.repeated(work, record)?
+        {
+            return Ok((low <= same).then_some(Placed { at: low, instead_of: Some(same) }));
+        }
+        Ok(Some(Placed { at: low, instead_of: None }))
     }
 
     /// Whether a record comes after one with these keys; groups that tie are ordered by what they are grouped by.
@@ -447,25 +456,29 @@ impl Sorted<'_> {
         Ok(by_order.then(by_keys.unwrap_or(Ordering::Equal)) == Ordering::Greater)
     }
 
-    /// Whether a group that was kept gives the same row.
-    fn is_repeated<const BYTES: usize>(&self, work: &Workspace<BYTES>, record: usize) -> Result<bool, Fault> {
+    /// The place of a group that was kept and gives the same row.
+    fn repeated<const BYTES: usize>(
+        &self,
+        work: &Workspace<BYTES>,
+        record: usize,
+    ) -> Result<Option<usize>, Fault> {
         let mut scratch = [0; EXPRESSION_TEXT_BYTES_MAX];
         let slots = self.slots(work, record)?;
         let mut bump = &mut scratch[..];
         let mut row = [Value::Null; COLUMNS_MAX];
         for (cell, output) in row.iter_mut().zip(&self.plan.outputs) {
-            *cell = self.scope(&slots).eval(output.node, &mut bump)?;
+            *cell = fitted(self.scope(&slots).eval(output.node, &mut bump)?, output.kind);
         }
-        for there in &work.order {
+        for (place, there) in work.order.iter().enumerate() {
             let mut is_same = true;
             self.row(work, usize::from(*there), &mut |cells| {
                 is_same = cells.iter().zip(&row).all(|(a, b)| order(*a, *b) == Ordering::Equal);
             })?;
             if is_same {
-                return Ok(true);
+                return Ok(Some(place));
             }
         }
-        Ok(false)
+        Ok(None)
     }
 
     /// Makes the row of a record and gives it away.

@@ -250,7 +250,9 @@ impl Resolver<'_, '_> {
     fn implied_keys(&mut self) -> Result<(), Failure> {
         for index in 0..self.plan.outputs.len() {
             let Output { node, kind, .. } = self.plan.outputs[index];
-            if let bucket @ Node::Increments(..) = self.select.tree.node(node) {
+            if let bucket @ Node::Increments(..) = self.select.tree.node(node)
+                && !self.has_aggregate(node)
+            {
                 let key = self.add(bucket, self.select.tree.position(node) as u16)?;
                 let _ = self.plan.keys.push(Key { node: key, kind, descending: false });
             }

@@ -103,7 +103,7 @@ fn check_node(select: &Select, text: &str, id: NodeId, place: Use, used: &mut [u
     let node = select.tree.node(id);
     let is_row = place.is_row || matches!(node, Node::Aggregate(..));
     match node {
-        Node::Column(_) => panic!("nobody has resolved names"),
+        Node::Column(_) | Node::Slot(_) => panic!("nobody has planned it"),
         Node::Aggregate(..) => assert!(!place.is_row, "{text:?}"),
         Node::Period(..) => assert!(place.is_filter, "{text:?}"),
         Node::Name(name) => assert!(!name.of(text).is_empty()),
