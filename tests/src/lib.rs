@@ -2,6 +2,7 @@
 //!
 //! There is no fake board here: every test runs the firmware library itself, simulated or in QEMU.
 
+pub mod ask;
 pub mod faulty_link;
 pub mod oracle;
 pub mod paced_link;

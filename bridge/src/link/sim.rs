@@ -63,6 +63,11 @@ pub fn facts(name: &str) -> Facts {
     }
 }
 
+/// What the rows of a simulated board's sensors are made from.
+pub fn sensor_seed(facts: &Facts) -> u32 {
+    facts.id.iter().fold(0, |seed, byte| seed << 8 | u32::from(*byte))
+}
+
 /// The memory that a board's rows and queries are in.
 #[derive(Debug)]
 pub struct Memory {
@@ -83,7 +88,7 @@ impl Memory {
 
     /// A board that has just started in this memory. Its sensors' rows are made from its id.
     pub fn board(&mut self, facts: Facts) -> Result<Board<'_>, TableError> {
-        self.samplers = Samplers::new(facts.id.iter().fold(0, |seed, byte| seed << 8 | u32::from(*byte)));
+        self.samplers = Samplers::new(sensor_seed(&facts));
         samplers::board(facts, &mut self.pages, &mut self.queries, &mut self.samplers, 0)
     }
 }
