@@ -49,6 +49,8 @@ pub struct Qemu {
     pub tcp: Address,
     /// Its serial link.
     pub serial: Address,
+    /// The socket of its text console.
+    pub console: PathBuf,
     /// Where an image built for benches sends as fast as it can.
     pub raw_port: u16,
     /// Holds the serial link's socket.
@@ -61,12 +63,13 @@ impl Qemu {
         static BOARDS: AtomicU8 = AtomicU8::new(1);
         let nth = BOARDS.fetch_add(1, Ordering::Relaxed);
         let folder = tempfile::tempdir()?;
-        let serial = folder.path().join("serial");
+        let (serial, console) = (folder.path().join("serial"), folder.path().join("console"));
+        let socket = |path: &Path| format!("unix:{},server=on,wait=off", path.display());
         let forward = |port: u16| format!("hostfwd=tcp:127.0.0.1:0-:{port}");
         let mut process = Command::new("qemu-system-arm")
             .args(["-M", "mps2-an386", "-display", "none", "-monitor", "stdio"])
             .args(["-semihosting-config", "enable=on,target=native"])
-            .args(["-serial", &format!("unix:{},server=on,wait=off", serial.display())])
+            .args(["-serial", &socket(&serial), "-serial", &socket(&console)])
             .args(["-netdev", &format!("user,id=n0,{},{}", forward(BOARD_PORT), forward(RAW_PORT))])
             .args(["-net", &format!("nic,netdev=n0,macaddr=52:54:00:70:1c:{nth:02x}"), "-kernel"])
             .arg(image)
@@ -81,6 +84,7 @@ impl Qemu {
             printed: Vec::new(),
             tcp: Address::Tcp(String::new()),
             serial: Address::Unix(serial),
+            console,
             raw_port: 0,
             _folder: folder,
         };
