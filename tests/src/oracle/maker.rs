@@ -215,6 +215,7 @@ impl Maker<'_> {
                 Expression::Call("coalesce", vec![self.of(Kind::Float, depth), self.of(Kind::Float, depth)])
             }
             // A column of integers and floats has floats, which are not as exact as the largest integers.
+            _ if self.has_extremes() => self.of(Kind::Float, depth),
             _ => Expression::Call("coalesce", vec![self.of_small(Kind::Int), self.of(Kind::Float, depth)]),
         }
     }
@@ -310,6 +311,9 @@ impl Maker<'_> {
 
     fn comparison(&mut self, depth: u32) -> Expression {
         let operator = self.dice.pick(&COMPARISONS);
+        if self.dice.percent(4) {
+            return self.large_comparison(operator);
+        }
         let (kind, other) = self.comparable();
         let (left, right) = (self.of(kind, depth), self.of(other, depth));
         if kind == Kind::Moment && matches!(left, Expression::Column(_)) && self.dice.percent(40) {
@@ -318,6 +322,20 @@ impl Maker<'_> {
         }
         let (left, right) = if self.dice.percent(80) { (left, right) } else { (right, left) };
         Expression::Binary(operator, left.boxed(), right.boxed())
+    }
+
+    /// An integer with a float that is its neighbour, and would be the same if the integer were a float.
+    fn large_comparison(&mut self, operator: &'static str) -> Expression {
+        let (int, float) = self.dice.pick(&[
+            ((1 << 53) + 1, 9_007_199_254_740_992.0),
+            (-(1 << 53) - 1, -9_007_199_254_740_992.0),
+            (i64::MAX, 9_223_372_036_854_775_808.0),
+            (i64::MIN + 1, -9_223_372_036_854_775_808.0),
+            (i64::MIN, -9_223_372_036_854_775_808.0),
+        ]);
+        let large = self.table.columns.iter().find(|column| column.is_extreme && self.keys.is_none());
+        let int = large.map_or(Expression::Int(int), |column| Expression::Column(column.name));
+        Expression::Binary(operator, int.boxed(), Expression::Float(float).boxed())
     }
 
     /// Two kinds that compare.
@@ -333,6 +351,11 @@ impl Maker<'_> {
 
     /// `period(…)`, which stands in WHERE only.
     pub(super) fn period(&mut self) -> Expression {
+        if self.dice.percent(50)
+            && let Some(period) = self.touching_period()
+        {
+            return period;
+        }
         let column = self.column(Kind::Moment).unwrap_or("timestamp");
         let end = match self.dice.below(3) {
             0 => Expression::Now,
@@ -341,6 +364,24 @@ impl Maker<'_> {
         };
         let count = self.dice.pick(&[1, 1, 2, 3, 10, 60]);
         Expression::Period(self.dice.pick(&UNITS), count, end.boxed(), column)
+    }
+
+    /// A period that is exactly as long as the time between two rows, so that its bounds are told apart.
+    fn touching_period(&mut self) -> Option<Expression> {
+        let rows = &self.table.rows;
+        let mut moment = || match rows.get(self.dice.below(rows.len().max(1) as u64) as usize)?.first()? {
+            super::Cell::Timestamp(us) => Some(*us),
+            _ => None,
+        };
+        let (one, other) = (moment()?, moment()?);
+        let (first, last) = (one.min(other), one.max(other));
+        let fits = |unit: &Unit| {
+            let unit_us = calendar::unit_us(*unit)?;
+            let count = u16::try_from((last - first) / unit_us).ok().filter(|count| *count > 0)?;
+            ((last - first) % unit_us == 0).then_some((*unit, count))
+        };
+        let (unit, count) = UNITS.iter().find_map(fits)?;
+        Some(Expression::Period(unit, count, Expression::Moment(last).boxed(), "timestamp"))
     }
 }
 

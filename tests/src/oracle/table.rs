@@ -177,8 +177,8 @@ impl ColumnMaker {
         match self.style {
             0..5 => dice.between(-40, 40) as f64 / 8.0,
             5..7 => dice.between(-8000, 8000) as f64 / 8.0,
-            7..9 => dice.between(1900, 2400) as f64 / 100.0,
-            9 => dice.pick(&[0.0, -0.0, 1.0, -1.0, 0.5, 1e15, 9_007_199_254_740_993.0]),
+            7 => dice.between(1900, 2400) as f64 / 100.0,
+            8 | 9 => dice.pick(&[0.0, -0.0, 0.1, -1.3, 1e15, -1e15, 1e16, -1e16]), // sums lose what is small
             _ => {
                 let mantissa = dice.number().cast_signed() as f64 / 9.3e18;
                 mantissa * 10_f64.powi(dice.between(-6, 9) as i32)
