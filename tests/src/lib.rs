@@ -7,6 +7,7 @@ pub mod faulty_link;
 pub mod oracle;
 pub mod paced_link;
 pub mod qemu;
+pub mod sensors;
 
 use std::{
     path::{Path, PathBuf},

@@ -1,9 +1,6 @@
 //! Rows from the sensor to the answer: the firmware and the bridge's session, in virtual time.
 
-use firmware::{
-    Facts,
-    samplers::{environment, power, vibration},
-};
+use firmware::Facts;
 use picolake::{
     board::{AnswerError, OwnedRequest, Piece, Session, decode_rows},
     link::{
@@ -15,6 +12,7 @@ use picolake_tests::{
     ask::{ask, ask_sql},
     faulty_link::{Faults, FaultyLink},
     oracle::Cell,
+    sensors::{SENSORS, Sensor},
 };
 use shared::{
     limits::{CREATED_TABLES_MAX, QUERIES_MAX},
@@ -70,10 +68,6 @@ async fn clean(name: &str) -> (Facts, Session) {
     (facts, session)
 }
 
-fn cells(values: &[Value<'_>]) -> Vec<Cell> {
-    values.iter().map(Cell::from).collect()
-}
-
 fn int(cell: &Cell) -> i64 {
     match cell {
         Cell::Int(v) | Cell::Timestamp(v) => *v,
@@ -94,12 +88,7 @@ fn every_row_of_every_sensor_is_the_one_it_must_be() {
         let (facts, session) = clean("sensors").await;
         let seed = sim::sensor_seed(&facts);
         sleep(Duration::from_secs(20)).await;
-        let made: [(&str, &str, fn(u32, u64) -> Vec<Cell>); 3] = [
-            ("environment", "temperature, humidity, pressure", |s, n| cells(&environment::row(s, n))),
-            ("power", "voltage, current, state", |s, n| cells(&power::row(s, n))),
-            ("vibration", "x, y, z", |s, n| cells(&vibration::row(s, n))),
-        ];
-        for (table, columns, row) in made {
+        for Sensor { table, columns, row } in SENSORS {
             let got = ask_sql(&session, &format!("SELECT _row_id, {columns} FROM {table}")).await.unwrap();
             assert!(got.clock_set && got.lost == 0);
             assert!(got.answer.rows.len() >= 20, "{table}: {} rows", got.answer.rows.len());

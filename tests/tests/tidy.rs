@@ -19,7 +19,7 @@ use source::Source;
 
 /// A package of the workspace and the only dependencies that it may have.
 const DEPENDENCIES_ALLOWED: [(&str, &[&str]); 2] = [
-    ("shared", &["cobs", "crc", "heapless", "postcard", "serde"]),
+    ("shared", &["cobs", "crc", "heapless", "libm", "postcard", "serde"]),
     (
         "firmware",
         &[
