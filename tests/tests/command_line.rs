@@ -73,9 +73,9 @@ fn the_demo_comes_up_and_what_it_tells_to_try_works() {
         assert!(lines.iter().any(|line| line.starts_with(board) && line.contains(" up ")), "{lines:#?}");
     }
     let to_try: Vec<_> = lines.iter().filter_map(|line| line.strip_prefix("  ")).collect();
-    assert_eq!(to_try.len(), 3, "{lines:#?}");
-    for (line, expected) in to_try.iter().zip(["uptime_us", "get status", "10000 rows, each as it was sent"])
-    {
+    let expected = ["uptime_us", "avg(voltage)", "get status", "10000 rows, each as it was sent"];
+    assert_eq!(to_try.len(), expected.len(), "{lines:#?}");
+    for (line, expected) in to_try.iter().zip(expected) {
         let answer = printed(Command::new("sh").args(["-c", line]));
         assert!(answer.contains(expected), "`{line}` gave: {answer}");
     }
@@ -146,6 +146,26 @@ fn the_shell_answers_each_line_of_a_pipe() {
     let lines: Vec<_> = answers.lines().rev().take(2).collect();
     assert!(lines[0].starts_with("{\"Version\":{\"build\":\"picolake"), "{answers}");
     assert!(lines[1].starts_with("{\"build\":\"picolake"), "{answers}");
+}
+
+#[test]
+fn the_shell_takes_sql_and_shows_tables() {
+    let (answers, errors, ended_well) = shell(
+        "use demo\n\\d\n\\d power\nSELECT count(*) >= 1 AS has_rows FROM power\n\
+         create table lab.notes (n int, note text)\ninsert lab notes {\"n\": 1, \"note\": \"ü\"}\n\
+         sql lab format = json \"SELECT n, note FROM notes\"\nsql lab format = mcp and stat = false \"SELECT * FROM notes LIMIT 0\"\n",
+    );
+    assert!(ended_well, "{errors}");
+    for words in [
+        "environment",
+        "voltage",
+        "│ has_rows │",
+        "│ true ",
+        r#"{"Query":[{"n":1,"note":"ü"}],"Statistics""#,
+        "[]",
+    ] {
+        assert!(answers.contains(words), "{words} is not in {answers}");
+    }
 }
 
 #[test]

@@ -34,6 +34,9 @@ pub(crate) async fn run() -> anyhow::Result<()> {
     print!("\n{}\n", table(&lines, Columns::WithoutId));
     println!("Try in another terminal:");
     println!("  {program} run {first} \"get status\"");
+    println!(
+        "  {program} run {first} 'sql demo \"SELECT state, count(*), avg(voltage) FROM power GROUP BY state\"'"
+    );
     println!("  {program} run {first} help");
     println!("  {program} measure {first}");
     println!("\nCtrl-C stops the field.");
