@@ -72,10 +72,12 @@ impl<'m> Queries<'m> {
             ErrorCode::UnknownDatabase => failure, // it stands before the SQL
             _ => failure.shifted(sql.offset),
         })?;
-        if let Some(cursor) = cursor
-            && !(query.is_stream() && query.resume(cursor.next, cursor.end, cursor.rows))
-        {
-            return Err(gone());
+        if let Some(Cursor { next, end, rows }) = cursor {
+            // What was computed is gone with the session, and `now()` was another.
+            let can_go_on = query.is_stream() && !query.depends_on_now();
+            if !can_go_on || !query.resume(next, end, rows) {
+                return Err(gone());
+            }
         }
         self.is_used[index] = true;
         Ok(QueryWork { index, table, offset: sql.offset, is_begun: false, rows_sent: 0 })

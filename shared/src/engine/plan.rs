@@ -48,6 +48,8 @@ pub(super) struct Plan {
     pub order: heapless::Vec<Key, SORT_KEYS_MAX>,
     /// The times that the filter lets through.
     pub time: TimeRange,
+    /// Whether the query has `now()` in it.
+    pub has_now: bool,
     /// Whether the filter has a `period` whose end must be found first.
     pub has_period: bool,
 }
@@ -183,6 +185,7 @@ impl Plan {
             aggregates: heapless::Vec::new(),
             order: heapless::Vec::new(),
             time: TimeRange { min_us: 0, max_us: 0 }, // all zeros, so that static memory takes no flash
+            has_now: false,
             has_period: false,
         }
     }

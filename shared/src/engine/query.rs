@@ -81,6 +81,8 @@ pub struct Query<const BYTES: usize = WORKSPACE_BYTES> {
     rows: Range<u64>,
     /// The next row to read.
     next: u64,
+    /// The next row to read for the end of a `period`.
+    period_next: u64,
     /// Rows of a stream that are still left out, and those given.
     offset_left: u64,
     given: u64,
@@ -105,6 +107,7 @@ impl<const BYTES: usize> Query<BYTES> {
             phase: Phase::Scan,
             rows: 0..0,
             next: 0,
+            period_next: 0,
             offset_left: 0,
             given: 0,
             lost: 0,
@@ -138,12 +141,17 @@ impl<const BYTES: usize> Query<BYTES> {
     }
 
     fn restart(&mut self) {
-        self.next = self.rows.start;
+        (self.next, self.period_next) = (self.rows.start, self.rows.start);
         self.offset_left = self.select.offset;
         (self.given, self.lost) = (0, 0);
         self.phase = if self.plan.has_period { Phase::Period(None) } else { Phase::Scan };
         let (record_bytes, value_bytes) = records::sizes(&self.plan);
         self.work.reset(record_bytes, value_bytes);
+    }
+
+    /// Whether it means something else a moment later: it has `now()` in it.
+    pub fn depends_on_now(&self) -> bool {
+        self.plan.has_now
     }
 
     /// Whether rows go out while they are read; otherwise the answer is computed first.
@@ -244,9 +252,7 @@ impl<const BYTES: usize> Query<BYTES> {
     fn skip_to(&mut self, first: u64) {
         let first = first.min(self.rows.end);
         if first > self.next {
-            if !matches!(self.phase, Phase::Period(_)) {
-                self.lost += first - self.next;
-            }
+            self.lost += first - self.next;
             self.next = first;
         }
     }
@@ -289,7 +295,6 @@ impl<const BYTES: usize> Query<BYTES> {
     fn look_for_period(&mut self, pages: &impl Pages, latest: Option<i64>) -> Result<(), Failure> {
         let is_period = |node: &Node| matches!(node, Node::Period(..));
         let Some(id) = self.select.tree.nodes.iter().position(is_period) else {
-            self.next = self.rows.start;
             self.phase = Phase::Scan;
             if let Some(filter) = self.select.filter {
                 self.plan.time = TimeRange::of(&self.select.tree, filter);
@@ -297,9 +302,12 @@ impl<const BYTES: usize> Query<BYTES> {
             return Ok(());
         };
         let Node::Period(unit, count, end, column) = self.select.tree.nodes[id] else { return Ok(()) };
-        let Some(page) = self.next_page(pages)? else {
+        let rows = self.period_next..self.rows.end;
+        let bytes = if rows.is_empty() { None } else { pages.page(rows.start) };
+        let page = bytes.map(Page::read).transpose().map_err(|_| damaged())?;
+        let Some(page) = page.filter(|page| page.first_row_id() < rows.end) else {
             self.set_period(id, unit, count, column, latest)?;
-            self.next = self.rows.start;
+            self.period_next = self.rows.start;
             self.phase = Phase::Period(None);
             return Ok(());
         };
@@ -315,12 +323,12 @@ impl<const BYTES: usize> Query<BYTES> {
             }
         };
         let after = page.next_row_id();
-        let is_whole = page.first_row_id() >= self.next && after <= self.rows.end;
+        let is_whole = page.first_row_id() >= rows.start && after <= rows.end;
         let newest_us = pages.utc_us(page.time_max_us());
         if column == 0 && is_whole && newest_us <= end_us {
             note(newest_us); // no need to look inside
         } else {
-            let visited = visit_page(pages, &page, &self.plan.kinds, self.next..self.rows.end, |_, cells| {
+            let visited = visit_page(pages, &page, &self.plan.kinds, rows.clone(), |_, cells| {
                 if let Some(Value::Timestamp(us)) = cells.get(usize::from(column)) {
                     note(*us);
                 }
@@ -328,7 +336,7 @@ impl<const BYTES: usize> Query<BYTES> {
             });
             visited.map_err(|fault| fault.failure(|fault| self.failure(fault)))?;
         }
-        self.next = after.min(self.rows.end);
+        self.period_next = after.max(rows.start + 1).min(rows.end);
         self.phase = Phase::Period(found);
         Ok(())
     }

@@ -40,6 +40,7 @@ pub(super) fn resolve(
     plan.order.clear();
     plan.time = TimeRange::default();
     plan.has_period = false;
+    plan.has_now = select.tree.nodes.contains(&Node::Now);
     let mut resolver = Resolver { select, text, columns, now_us, plan };
     resolver.undo_quotes()?;
     resolver.outputs()?;

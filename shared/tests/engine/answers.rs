@@ -2,6 +2,7 @@
 
 use crate::table::{NOW_US, Table, Texts, run};
 use shared::{
+    engine::Progress,
     limits::{AGGREGATES_MAX, DISTINCT_ROWS_MAX, DISTINCT_VALUES_MAX, GROUPS_MAX, SORT_ROWS_MAX},
     link_test::mix,
     value::{ColumnType, Value},
@@ -248,5 +249,35 @@ fn groups_gathered_apart_merge_into_those_of_the_whole() {
         let mut rows = Vec::new();
         run(&mut first, &whole, &mut rows).unwrap();
         assert_eq!(rows, whole.ask(sql), "seed {seed}");
+    }
+}
+
+#[test]
+fn a_stream_that_goes_on_in_another_session_gives_exactly_the_rest() {
+    let mut table = Table::new(&[("n", ColumnType::Int)]);
+    for n in 0..2_000 {
+        table.insert(n * 1_000_000, &[Value::Int(n)]);
+    }
+    for sql in [
+        "SELECT n FROM t WHERE n % 3 = 0 LIMIT 300 OFFSET 50",
+        "SELECT n FROM t WHERE period(minute, 10, '1970-01-01T00:20:00Z', timestamp)",
+        "SELECT n FROM t WHERE NOT period(minute, 10, '1970-01-01T00:20:00Z', timestamp) AND n < 700",
+    ] {
+        let whole = table.ask(sql);
+        let mut first = table.open(sql, NOW_US).unwrap();
+        let mut rows = Vec::new();
+        let next = loop {
+            let mut sink = Texts(Vec::new());
+            if let Progress::Rows(next) = first.step(&table, &mut sink).unwrap() {
+                rows.append(&mut sink.0);
+                if rows.len() > 40 {
+                    break next;
+                }
+            }
+        };
+        let mut second = table.open(sql, NOW_US).unwrap();
+        assert!(second.resume(next, table.rows(), rows.len() as u64), "{sql}");
+        run(&mut second, &table, &mut rows).unwrap();
+        assert_eq!(rows, whole, "{sql}");
     }
 }
