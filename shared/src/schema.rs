@@ -17,10 +17,12 @@ pub struct Column<'a> {
     pub unit: &'a str,
 }
 
-/// The column that every table has first: when the row was made.
-pub const TIMESTAMP_COLUMN: &str = "timestamp";
-/// Columns that every table has and `*` leaves out: what a row is identified by.
-pub const HIDDEN_COLUMNS: [&str; 3] = ["_board", "_epoch", "_row_id"];
+/// Columns that every table has behind its own and `*` leaves out: what a row is identified by.
+pub const HIDDEN_COLUMNS: [Column<'static>; 3] = [
+    Column { name: "_board", kind: ColumnType::Text, unit: "" },
+    Column { name: "_epoch", kind: ColumnType::Int, unit: "" },
+    Column { name: "_row_id", kind: ColumnType::Int, unit: "" },
+];
 
 /// The columns of one answer.
 pub type Columns<'a> = heapless::Vec<Column<'a>, COLUMNS_MAX>;

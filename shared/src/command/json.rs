@@ -7,7 +7,7 @@ use super::words::{check_name, syntax};
 use crate::{
     limits::{TABLE_COLUMNS_MAX, TEXT_BYTES_MAX},
     message::{ErrorCode, Failure},
-    schema::{Column, TIMESTAMP_COLUMN},
+    schema::{Column, TIME_COLUMN},
     time,
     value::{ColumnType, Value},
 };
@@ -286,8 +286,8 @@ impl Member<'_> {
     pub fn value_of(&self, column: &Column<'_>) -> Result<Value<'_>, Failure> {
         let fail = |code, hint: fmt::Arguments<'_>| Err(Failure::new(code, self.value_position, hint));
         let name = column.name;
-        if name == TIMESTAMP_COLUMN {
-            let hint = format_args!("leave `{TIMESTAMP_COLUMN}` out: the board dates rows itself");
+        if name == TIME_COLUMN.name {
+            let hint = format_args!("leave `{name}` out: the board dates rows itself");
             return Err(Failure::new(ErrorCode::Value, self.position, hint));
         }
         match (&self.value, column.kind) {

@@ -8,7 +8,7 @@ use super::{
 use crate::{
     limits::{COMMAND_BYTES_MAX, TABLE_COLUMNS_MAX, UNIT_BYTES_MAX},
     message::{ErrorCode, Failure},
-    schema::{Column, HIDDEN_COLUMNS, TIMESTAMP_COLUMN},
+    schema::{Column, HIDDEN_COLUMNS, TIME_COLUMN},
     value::ColumnType,
 };
 
@@ -251,10 +251,10 @@ fn create_table<'a>(words: &mut Words<'a>) -> Result<CreateTable<'a>, Failure> {
     loop {
         let start = words.position();
         let column = column(words)?;
-        if column.name == TIMESTAMP_COLUMN {
+        if column.name == TIME_COLUMN.name {
             let is_right = is_first && column.kind == ColumnType::Timestamp;
             if !is_right {
-                let hint = format_args!("every table has `{TIMESTAMP_COLUMN}` as its first column");
+                let hint = format_args!("every table has `{}` as its first column", TIME_COLUMN.name);
                 return Err(Failure::new(ErrorCode::Exists, start, hint));
             }
         } else {
@@ -288,7 +288,7 @@ fn add_column<'a, const N: usize>(
     column: Column<'a>,
 ) -> Result<(), Failure> {
     let Column { name, .. } = column;
-    if HIDDEN_COLUMNS.contains(&name) {
+    if HIDDEN_COLUMNS.iter().any(|hidden| hidden.name == name) {
         let hint = format_args!("`{name}` is a column of every table");
         return Err(Failure::new(ErrorCode::Exists, start, hint));
     }

@@ -22,6 +22,5 @@ mod scan;
 mod text;
 mod workspace;
 
-pub use plan::HIDDEN_COLUMNS;
 pub use query::{Progress, Query, RowSink};
 pub use scan::Pages;

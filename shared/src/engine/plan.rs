@@ -2,17 +2,10 @@
 
 use crate::{
     limits::{AGGREGATES_MAX, COLUMNS_MAX, GROUP_KEYS_MAX, SORT_KEYS_MAX, TABLE_COLUMNS_MAX},
-    schema::Column,
+    schema::{Column, HIDDEN_COLUMNS},
     sql::tree::{Aggregate, BinaryOp, Node, NodeId, Select, Span, Tree},
     value::ColumnType,
 };
-
-/// Columns that every table has beside its own, in this order behind them.
-pub const HIDDEN_COLUMNS: [Column<'static>; 3] = [
-    Column { name: "_board", kind: ColumnType::Text, unit: "" },
-    Column { name: "_epoch", kind: ColumnType::Int, unit: "" },
-    Column { name: "_row_id", kind: ColumnType::Int, unit: "" },
-];
 
 /// Cells of a row with the hidden ones.
 pub(super) const CELLS_MAX: usize = TABLE_COLUMNS_MAX + HIDDEN_COLUMNS.len();

@@ -4,12 +4,10 @@
 use super::{Aliases, Resolver};
 use crate::{
     command::nearest,
-    engine::{
-        calendar,
-        plan::{HIDDEN_COLUMNS, column_at},
-    },
+    engine::{calendar, plan::column_at},
     limits::COLUMNS_MAX,
     message::{ErrorCode, Failure},
+    schema::HIDDEN_COLUMNS,
     sql::tree::{Aggregate, BinaryOp, CastTo, Function, List, Node, NodeId, Span, UnaryOp},
     time,
     value::ColumnType,
