@@ -1,15 +1,23 @@
-//! The made-up rows that a board streams to measure its link: both sides can tell every one of them.
+//! The made-up rows that a board streams to measure its link: both sides can tell every one of them. Most of a row is
+//! noise that no code makes smaller, so that the link is measured and not the row code.
 
 use crate::{
     schema::Column,
     value::{ColumnType, Value},
 };
 
+const fn column(name: &'static str, kind: ColumnType) -> Column<'static> {
+    Column { name, kind, unit: "" }
+}
+
 /// What a test row has.
-pub const COLUMNS: [Column<'static>; 3] = [
-    Column { name: "row", kind: ColumnType::Int, unit: "" },
-    Column { name: "noise", kind: ColumnType::Int, unit: "" },
-    Column { name: "state", kind: ColumnType::Text, unit: "" },
+pub const COLUMNS: [Column<'static>; 6] = [
+    column("row", ColumnType::Int),
+    column("noise_1", ColumnType::Int),
+    column("noise_2", ColumnType::Int),
+    column("noise_3", ColumnType::Int),
+    column("noise_4", ColumnType::Int),
+    column("state", ColumnType::Text),
 ];
 
 /// Row `index` of the stream with this seed.
@@ -21,7 +29,15 @@ pub fn row(seed: u32, index: u64) -> [Value<'static>; COLUMNS.len()] {
         2 => Value::Text("running"),
         _ => Value::Text("überhitzt"),
     };
-    [Value::Int(index.cast_signed()), Value::Int(noise.cast_signed()), state]
+    let turned = |bits: u32| Value::Int((noise.rotate_left(bits) ^ index).cast_signed());
+    [
+        Value::Int(index.cast_signed()),
+        Value::Int(noise.cast_signed()),
+        turned(17),
+        turned(31),
+        turned(47),
+        state,
+    ]
 }
 
 /// Turns neighbouring numbers into ones that look random (splitmix64).
