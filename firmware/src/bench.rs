@@ -38,12 +38,7 @@ pub struct Subject {
 
 /// A row a second with σ = 400 µs, as a timer among other tasks gives it; a hundred with σ = 40 µs, as a driver does.
 pub const SUBJECTS: [Subject; 3] = [
-    Subject {
-        table: &environment::TABLE,
-        row: environment::row,
-        period_us: 1_000_000,
-        jitter_us_max: 1_200,
-    },
+    Subject { table: &environment::TABLE, row: environment::row, period_us: 1_000_000, jitter_us_max: 1_200 },
     Subject { table: &power::TABLE, row: power::row, period_us: 1_000_000, jitter_us_max: 1_200 },
     Subject { table: &vibration::TABLE, row: vibration::row, period_us: 10_000, jitter_us_max: 120 },
 ];
@@ -62,7 +57,11 @@ impl Subject {
 const QUERIES: [(&str, &TableSpec, &str); 8] = [
     ("count of a column", &environment::TABLE, "SELECT count(temperature) FROM environment"),
     ("full scan, streamed", &environment::TABLE, "SELECT * FROM environment"),
-    ("filtered scan", &environment::TABLE, "SELECT timestamp, temperature FROM environment WHERE humidity > 50"),
+    (
+        "filtered scan",
+        &environment::TABLE,
+        "SELECT timestamp, temperature FROM environment WHERE humidity > 50",
+    ),
     ("aggregate over integers", &vibration::TABLE, "SELECT sum(x) FROM vibration"),
     ("filtered aggregate over integers", &vibration::TABLE, "SELECT sum(x) FROM vibration WHERE y > 0"),
     (
@@ -153,7 +152,13 @@ fn insert(
     say(format_args!("insert into {}, worst: {} / 1", spec.name, histogram.worst()));
 }
 
-fn insert_one(board: &mut Board<'_>, table: TableId, time_us: u64, cells: &[Value<'_>], ticks: Ticks) -> usize {
+fn insert_one(
+    board: &mut Board<'_>,
+    table: TableId,
+    time_us: u64,
+    cells: &[Value<'_>],
+    ticks: Ticks,
+) -> usize {
     let start = ticks();
     let inserted = board.store.insert(table, time_us, cells);
     let taken = ticks().wrapping_sub(start);

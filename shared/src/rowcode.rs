@@ -58,6 +58,9 @@ pub type TableEncoder = Encoder<TABLE_COLUMNS_MAX>;
 /// Reads rows of up to [`COLUMNS_MAX`] columns.
 pub type RowDecoder<'a> = Decoder<'a, COLUMNS_MAX>;
 
+/// Reads rows of a table.
+pub type TableDecoder<'a> = Decoder<'a, TABLE_COLUMNS_MAX>;
+
 /// Bytes of a run of rows at most: texts are found again by an offset of 16 bits.
 const RUN_BYTES_MAX: usize = u16::MAX as usize;
 

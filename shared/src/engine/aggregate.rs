@@ -70,16 +70,7 @@ pub(super) fn count(state: &mut [u8], rows: u64) {
 pub(super) fn take(aggregate: Aggregate, state: &mut [u8], value: Value<'_>) -> Result<(), AggregateFault> {
     match aggregate {
         Aggregate::Count => count(state, 1),
-        Aggregate::Sum | Aggregate::Avg => {
-            let mut sum = Sum::load(state);
-            sum.count += 1;
-            match Number::of(value) {
-                Some(Number::Int(v)) => sum.take_int(v),
-                Some(Number::Float(v)) => sum.take_float(v),
-                None => {}
-            }
-            sum.store(state);
-        }
+        Aggregate::Sum | Aggregate::Avg => take_into_sum(state, value),
         Aggregate::Min => keep_if(state, value, Ordering::Less)?,
         Aggregate::Max => keep_if(state, value, Ordering::Greater)?,
         Aggregate::Range => {
@@ -156,6 +147,23 @@ pub(super) fn finish(aggregate: Aggregate, state: &[u8]) -> Result<Value<'_>, Ag
     })
 }
 
+fn take_into_sum(state: &mut [u8], value: Value<'_>) {
+    if let Value::Int(v) = value
+        && let Some(state) = state.first_chunk_mut()
+        && Sum::add_exactly(state, v)
+    {
+        return;
+    }
+    let mut sum = Sum::load(state);
+    sum.count += 1;
+    match Number::of(value) {
+        Some(Number::Int(v)) => sum.take_int(v),
+        Some(Number::Float(v)) => sum.take_float(v),
+        None => {}
+    }
+    sum.store(state);
+}
+
 fn keep_if(place: &mut [u8], value: Value<'_>, wanted: Ordering) -> Result<(), AggregateFault> {
     let before = load(place);
     if before == Value::Null || order(value, before) == wanted {
@@ -181,6 +189,21 @@ impl Sum {
             exact: get_u64(state, 9).cast_signed(),
             float: f64::from_bits(get_u64(state, 17)),
             error: f64::from_bits(get_u64(state, 25)),
+        }
+    }
+
+    /// Adds an integer to a sum of integers in place; false if the sum is none, or overflows.
+    #[inline]
+    fn add_exactly(state: &mut [u8; SUM_BYTES], v: i64) -> bool {
+        let exact = get_u64(state, 9).cast_signed().checked_add(v);
+        match exact {
+            Some(exact) if state[0] == 0 => {
+                let count = get_u64(state, 1) + 1;
+                put_u64(state, 1, count);
+                put_u64(state, 9, exact.cast_unsigned());
+                true
+            }
+            _ => false,
         }
     }
 
@@ -331,11 +354,13 @@ impl Spread {
     }
 }
 
+#[inline]
 fn get_u64(state: &[u8], at: usize) -> u64 {
     let bytes = state.get(at..).and_then(|bytes| bytes.first_chunk());
     bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }
 
+#[inline]
 fn put_u64(state: &mut [u8], at: usize, value: u64) {
     if let Some(bytes) = state.get_mut(at..).and_then(|bytes| bytes.first_chunk_mut()) {
         *bytes = value.to_le_bytes();

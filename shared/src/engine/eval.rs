@@ -91,6 +91,15 @@ impl<'v> Scope<'_, 'v> {
         })
     }
 
+    /// The value of a node that is most often a column.
+    #[inline]
+    pub(super) fn value(&self, id: NodeId, bump: &mut Bump<'v>) -> Result<Value<'v>, Fault> {
+        match self.tree.nodes.get(usize::from(id)) {
+            Some(Node::Column(index)) => Ok(known(self.cells, *index)),
+            _ => self.eval(id, bump),
+        }
+    }
+
     /// Whether a condition holds: neither false nor unknown.
     #[inline]
     pub(super) fn holds(&self, id: NodeId, bump: &mut Bump<'v>) -> Result<bool, Fault> {
@@ -238,7 +247,7 @@ impl<'v> Scope<'_, 'v> {
 
 /// A column's value; what is no number is NULL.
 #[inline]
-fn known<'v>(values: &[Value<'v>], index: u8) -> Value<'v> {
+pub(super) fn known<'v>(values: &[Value<'v>], index: u8) -> Value<'v> {
     match values.get(usize::from(index)) {
         Some(Value::Float32(v)) if v.is_nan() => Value::Null,
         Some(Value::Float64(v)) if v.is_nan() => Value::Null,
@@ -249,7 +258,7 @@ fn known<'v>(values: &[Value<'v>], index: u8) -> Value<'v> {
 
 /// How two values compare; unknown if one is NULL.
 #[inline]
-fn compared(a: Value<'_>, b: Value<'_>) -> Option<Ordering> {
+pub(super) fn compared(a: Value<'_>, b: Value<'_>) -> Option<Ordering> {
     match (a, b) {
         (Value::Null, _) | (_, Value::Null) => None,
         _ => Some(order(a, b)),

@@ -1,5 +1,6 @@
 //! How a query is run: what it gives, what it keeps meanwhile, and which time it needs. Made by the resolver.
 
+use super::filter::Filter;
 use crate::{
     limits::{AGGREGATES_MAX, COLUMNS_MAX, GROUP_KEYS_MAX, SORT_KEYS_MAX, TABLE_COLUMNS_MAX},
     schema::Column,
@@ -48,6 +49,8 @@ pub(super) struct Plan {
     pub order: heapless::Vec<Key, SORT_KEYS_MAX>,
     /// The times that the filter lets through.
     pub time: TimeRange,
+    /// What the filter is; read when the scan begins.
+    pub filter: Filter,
     /// Whether the filter has a `period` whose end must be found first.
     pub has_period: bool,
 }
@@ -145,7 +148,7 @@ impl TimeRange {
             }
             Node::Binary(op, a, b) => match (tree.node(a), tree.node(b)) {
                 (Node::Column(0), Node::Timestamp(us)) => self.narrow(op, us),
-                (Node::Timestamp(us), Node::Column(0)) => self.narrow(mirrored(op), us),
+                (Node::Timestamp(us), Node::Column(0)) => self.narrow(op.mirrored(), us),
                 _ => {}
             },
             Node::Between(false, x, low, high) => {
@@ -161,17 +164,6 @@ impl TimeRange {
     }
 }
 
-/// The comparison with its sides exchanged.
-fn mirrored(op: BinaryOp) -> BinaryOp {
-    match op {
-        BinaryOp::Less => BinaryOp::Greater,
-        BinaryOp::LessOrEqual => BinaryOp::GreaterOrEqual,
-        BinaryOp::Greater => BinaryOp::Less,
-        BinaryOp::GreaterOrEqual => BinaryOp::LessOrEqual,
-        other => other,
-    }
-}
-
 impl Plan {
     /// Nothing yet; for static memory.
     pub(super) const fn new() -> Self {
@@ -183,6 +175,7 @@ impl Plan {
             aggregates: heapless::Vec::new(),
             order: heapless::Vec::new(),
             time: TimeRange { min_us: 0, max_us: 0 }, // all zeros, so that static memory takes no flash
+            filter: Filter::new(),
             has_period: false,
         }
     }

@@ -124,7 +124,7 @@ pub(super) fn take_row<'v, const BYTES: usize>(
     for (index, used) in plan.aggregates.iter().enumerate() {
         let bytes = aggregate::state_bytes(used);
         let value = match used.argument {
-            Some(argument) => scope.eval(argument, bump)?,
+            Some(argument) => scope.value(argument, bump)?,
             None => Value::Bool(true),
         };
         let is_taken =
@@ -148,7 +148,7 @@ fn group<'v, const BYTES: usize>(
     let mut values = [Value::Null; GROUP_KEYS_MAX];
     let mut hash = HASH_START;
     for (value, key) in values.iter_mut().zip(&plan.keys) {
-        *value = fitted(scope.eval(key.node, bump)?, key.kind);
+        *value = fitted(scope.value(key.node, bump)?, key.kind);
         hash = mix(hash, *value);
     }
     group_of(plan, work, hash, &values[..plan.keys.len()], last)
@@ -288,7 +288,7 @@ pub(super) fn sort_row<'v, const BYTES: usize>(
 ) -> Result<(), Fault> {
     let mut keys = [Value::Null; SORT_KEYS_MAX];
     for (value, key) in keys.iter_mut().zip(&plan.order) {
-        *value = fitted(scope.eval(key.node, bump)?, key.kind);
+        *value = fitted(scope.value(key.node, bump)?, key.kind);
     }
     let keys = &keys[..plan.order.len()];
     let kinds = plan.order.iter().map(|key| key.kind);
@@ -321,7 +321,7 @@ pub(super) fn sort_row<'v, const BYTES: usize>(
     let outputs_at = kinds.map(place_bytes).sum::<usize>();
     let mut places = work.record_mut(record).get_mut(outputs_at..).unwrap_or_default();
     for output in &plan.outputs {
-        let value = fitted(scope.eval(output.node, bump)?, output.kind);
+        let value = fitted(scope.value(output.node, bump)?, output.kind);
         let (place, rest) = places.split_at_mut(place_bytes(output.kind));
         store(value, place).map_err(|_| too_long(output.node))?;
         places = rest;
@@ -340,7 +340,7 @@ pub(super) fn distinct_row<'v, const BYTES: usize>(
     let mut values = [Value::Null; COLUMNS_MAX];
     let mut hash = HASH_START;
     for (value, output) in values.iter_mut().zip(&plan.outputs) {
-        *value = fitted(scope.eval(output.node, bump)?, output.kind);
+        *value = fitted(scope.value(output.node, bump)?, output.kind);
         hash = mix(hash, *value);
     }
     let values = &values[..plan.outputs.len()];

@@ -115,6 +115,19 @@ pub enum BinaryOp {
     Remainder,
 }
 
+impl BinaryOp {
+    /// The comparison with its sides exchanged.
+    pub fn mirrored(self) -> Self {
+        match self {
+            BinaryOp::Less => BinaryOp::Greater,
+            BinaryOp::LessOrEqual => BinaryOp::GreaterOrEqual,
+            BinaryOp::Greater => BinaryOp::Less,
+            BinaryOp::GreaterOrEqual => BinaryOp::LessOrEqual,
+            other => other,
+        }
+    }
+}
+
 /// What a cast makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CastTo {
