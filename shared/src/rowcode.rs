@@ -253,7 +253,7 @@ fn read_row<'a>(
     let mut at_hand = *bits;
     let width = cells.len() as u32;
     if at_hand.take(1) == 1 && width > 0 {
-        *nulls = ((at_hand.take_long(width) as u32) << (32 - width)).reverse_bits();
+        *nulls = ((at_hand.apart(|bits| bits.take_long(width)) as u32) << (32 - width)).reverse_bits();
     }
     let mut nulls = *nulls;
     for ((model, last), cell) in models.iter_mut().zip(texts).zip(cells) {

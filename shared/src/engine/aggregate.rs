@@ -67,26 +67,26 @@ pub(super) fn count(state: &mut [u8], rows: u64) {
 }
 
 /// Takes one value that is not NULL, or one row of `count(*)`.
-pub(super) fn take(aggregate: Aggregate, state: &mut [u8], value: Value<'_>) -> Result<(), AggregateFault> {
+pub(super) fn take(aggregate: Aggregate, state: &mut [u8], value: &Value<'_>) -> Result<(), AggregateFault> {
     match aggregate {
         Aggregate::Count => count(state, 1),
         Aggregate::Sum | Aggregate::Avg => take_into_sum(state, value),
-        Aggregate::Min => keep_if(state, value, Ordering::Less)?,
-        Aggregate::Max => keep_if(state, value, Ordering::Greater)?,
+        Aggregate::Min => keep_if(state, *value, Ordering::Less)?,
+        Aggregate::Max => keep_if(state, *value, Ordering::Greater)?,
         Aggregate::Range => {
             let (low, high) = state.split_at_mut(state.len() / 2);
-            keep_if(low, value, Ordering::Less)?;
-            keep_if(high, value, Ordering::Greater)?;
+            keep_if(low, *value, Ordering::Less)?;
+            keep_if(high, *value, Ordering::Greater)?;
         }
         Aggregate::First => {
             if load(state) == Value::Null {
-                store(value, state)?;
+                store(*value, state)?;
             }
         }
-        Aggregate::Last => store(value, state)?,
+        Aggregate::Last => store(*value, state)?,
         Aggregate::Stddev | Aggregate::Variance => {
             let mut spread = Spread::load(state);
-            spread.take(Number::of(value).map_or(0.0, Number::to_f64));
+            spread.take(Number::of(*value).map_or(0.0, Number::to_f64));
             spread.store(state);
         }
     }
@@ -116,7 +116,7 @@ pub(super) fn merge(aggregate: Aggregate, state: &mut [u8], from: &[u8]) -> Resu
         Aggregate::Min | Aggregate::Max | Aggregate::First | Aggregate::Last => {
             let value = load(from);
             if value != Value::Null {
-                take(aggregate, state, value)?;
+                take(aggregate, state, &value)?;
             }
         }
     }
@@ -147,8 +147,8 @@ pub(super) fn finish(aggregate: Aggregate, state: &[u8]) -> Result<Value<'_>, Ag
     })
 }
 
-fn take_into_sum(state: &mut [u8], value: Value<'_>) {
-    if let Value::Int(v) = value
+fn take_into_sum(state: &mut [u8], value: &Value<'_>) {
+    if let Value::Int(v) = *value
         && let Some(state) = state.first_chunk_mut()
         && Sum::add_exactly(state, v)
     {
@@ -156,7 +156,7 @@ fn take_into_sum(state: &mut [u8], value: Value<'_>) {
     }
     let mut sum = Sum::load(state);
     sum.count += 1;
-    match Number::of(value) {
+    match Number::of(*value) {
         Some(Number::Int(v)) => sum.take_int(v),
         Some(Number::Float(v)) => sum.take_float(v),
         None => {}

@@ -54,13 +54,21 @@ impl Filter {
         filter
     }
 
+    /// Whether a row passes, if that can be told from its cells alone.
+    #[inline]
+    pub(super) fn passes_at_once(&self, cells: &[Value<'_>]) -> Option<bool> {
+        match self.condition {
+            Some(_) if self.terms.is_empty() => None,
+            _ => Some(self.terms.iter().all(|term| term.holds(cells))),
+        }
+    }
+
     /// Whether a row passes: the condition is neither false nor unknown.
     #[inline]
     pub(super) fn passes<'v>(&self, scope: &Scope<'_, 'v>, bump: &mut Bump<'v>) -> Result<bool, Fault> {
-        match self.condition {
-            None => Ok(true),
-            Some(condition) if self.terms.is_empty() => scope.holds(condition, bump),
-            Some(_) => Ok(self.terms.iter().all(|term| term.holds(scope.cells))),
+        match (self.passes_at_once(scope.cells), self.condition) {
+            (None, Some(condition)) => scope.holds(condition, bump),
+            (passes, _) => Ok(passes.unwrap_or(true)),
         }
     }
 
@@ -115,7 +123,7 @@ impl Term {
                 Some(a.cmp(&b))
             }
             (Some(Value::Float32(a)), _) => a.partial_cmp(&self.near).map(|ordering| ordering.then(self.tie)),
-            (_, constant) => compared(known(cells, self.column), constant),
+            (_, constant) => compared(*known(cells, self.column), constant),
         };
         ordering.is_some_and(|ordering| self.accepts >> (ordering as i8 + 1) & 1 != 0)
     }

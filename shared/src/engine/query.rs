@@ -331,7 +331,7 @@ impl<const BYTES: usize> Query<BYTES> {
             note(newest_us); // no need to look inside
         } else {
             let mut rows = PageRows::new(pages, &page, &self.plan.kinds, self.next..self.rows.end);
-            while rows.advance(pages).map_err(|fault| self.scan_failure(fault))? {
+            while rows.advance(pages).map_err(|_| damaged())? {
                 if let Some(Value::Timestamp(us)) = rows.cells().get(usize::from(column)) {
                     note(*us);
                 }
@@ -508,6 +508,9 @@ impl<const BYTES: usize> Query<BYTES> {
         let mut scratch = [0; EXPRESSION_TEXT_BYTES_MAX];
         let mut last_group = 0;
         while rows.advance(pages)? {
+            if plan.filter.passes_at_once(rows.cells()) == Some(false) {
+                continue;
+            }
             let mut bump = &mut scratch[..];
             let scope = Scope { tree: &select.tree, text, cells: rows.cells(), slots: &[] };
             if !plan.filter.passes(&scope, &mut bump)? {

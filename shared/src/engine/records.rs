@@ -109,6 +109,7 @@ fn find<const BYTES: usize>(
 // ---- Groups ----
 
 /// Takes a row into its group. Rows of one group often come together: `last` is where the row before went.
+#[inline(never)]
 pub(super) fn take_row<'v, const BYTES: usize>(
     plan: &Plan,
     work: &mut Workspace<BYTES>,
@@ -123,12 +124,19 @@ pub(super) fn take_row<'v, const BYTES: usize>(
     }
     for (index, used) in plan.aggregates.iter().enumerate() {
         let bytes = aggregate::state_bytes(used);
+        let evaluated;
         let value = match used.argument {
-            Some(argument) => scope.value(argument, bump)?,
-            None => Value::Bool(true),
+            None => &Value::Bool(true),
+            Some(argument) => match scope.column(argument) {
+                Some(cell) => cell,
+                None => {
+                    evaluated = scope.eval(argument, bump)?;
+                    &evaluated
+                }
+            },
         };
-        let is_taken =
-            value != Value::Null && (!used.distinct || is_new(work, *last, index, value, used.node)?);
+        let is_taken = !matches!(value, Value::Null)
+            && (!used.distinct || is_new(work, *last, index, *value, used.node)?);
         if is_taken && let Some(state) = work.record_mut(*last).get_mut(at..at + bytes) {
             aggregate::take(used.aggregate, state, value).map_err(|fault| fault.at(used.node))?;
         }
@@ -138,6 +146,7 @@ pub(super) fn take_row<'v, const BYTES: usize>(
 }
 
 /// The number of a row's group; a new one if it is its first row.
+#[inline(never)]
 fn group<'v, const BYTES: usize>(
     plan: &Plan,
     work: &mut Workspace<BYTES>,
@@ -262,7 +271,7 @@ fn merge_seen<const BYTES: usize, const FROM: usize>(
         if is_new(work, group, nth, value, used.node)?
             && let Some(state) = work.record_mut(group).get_mut(state.clone())
         {
-            aggregate::take(used.aggregate, state, value).map_err(|fault| fault.at(used.node))?;
+            aggregate::take(used.aggregate, state, &value).map_err(|fault| fault.at(used.node))?;
         }
     }
     Ok(())
@@ -279,6 +288,7 @@ pub(super) fn count_rows<const BYTES: usize>(plan: &Plan, work: &mut Workspace<B
 // ---- Sorted and different rows ----
 
 /// Keeps a row if it is among the first `keep` in the order so far.
+#[inline(never)]
 pub(super) fn sort_row<'v, const BYTES: usize>(
     plan: &Plan,
     work: &mut Workspace<BYTES>,
@@ -331,6 +341,7 @@ pub(super) fn sort_row<'v, const BYTES: usize>(
 }
 
 /// Keeps a row if none is equal to it.
+#[inline(never)]
 pub(super) fn distinct_row<'v, const BYTES: usize>(
     plan: &Plan,
     work: &mut Workspace<BYTES>,

@@ -36,6 +36,16 @@ pub(super) enum ScanFault {
     Damaged,
 }
 
+/// The page's bytes are not its rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Damaged;
+
+impl From<Damaged> for ScanFault {
+    fn from(Damaged: Damaged) -> Self {
+        ScanFault::Damaged
+    }
+}
+
 impl From<Fault> for ScanFault {
     fn from(fault: Fault) -> Self {
         ScanFault::Expression(fault)
@@ -83,7 +93,7 @@ impl<'p> PageRows<'p> {
 
     /// Goes on to the next row; false at the end.
     #[inline]
-    pub(super) fn advance(&mut self, pages: &impl Pages) -> Result<bool, ScanFault> {
+    pub(super) fn advance(&mut self, pages: &impl Pages) -> Result<bool, Damaged> {
         loop {
             if self.next >= self.rows.end {
                 return Ok(false);
@@ -91,7 +101,7 @@ impl<'p> PageRows<'p> {
             match self.decoder.next_row(&mut self.cells[..self.width]) {
                 Ok(true) => self.next += 1,
                 Ok(false) => return Ok(false),
-                Err(_) => return Err(ScanFault::Damaged),
+                Err(_) => return Err(Damaged),
             }
             if self.next > self.rows.start {
                 break;

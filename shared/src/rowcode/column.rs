@@ -92,8 +92,8 @@ impl Model {
             Model::Floats32(model) => Value::Float32(model.read(bits)?),
             Model::Ints(model) => model.read(bits)?,
             Model::Bools(model) => Value::Bool(model.read(bits)?),
-            Model::Floats64(model) => Value::Float64(model.read(bits)?),
-            Model::Texts(model) => Value::Text(model.read(bits, last)?),
+            Model::Floats64(model) => Value::Float64(bits.apart(|bits| model.read(bits))?),
+            Model::Texts(model) => Value::Text(bits.apart(|bits| model.read(bits, last))?),
         })
     }
 }
