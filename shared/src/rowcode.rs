@@ -147,6 +147,8 @@ pub struct Decoder<'a, const N: usize> {
     /// The last text of each column.
     texts: [&'a str; N],
     nulls: u32,
+    /// Bit i for column i: whether its cells are wanted.
+    wanted: u32,
     bits: BitReader<'a>,
     rows_left: u16,
     fault: Option<RowError>,
@@ -157,7 +159,21 @@ impl<'a, const N: usize> Decoder<'a, N> {
     pub fn new(kinds: impl IntoIterator<Item = ColumnType>, bytes: &'a [u8], rows: u16) -> Self {
         let (models, is_too_wide) = new_models(kinds);
         let fault = is_too_wide.then_some(RowError::Width);
-        Self { models, texts: [""; N], nulls: 0, bits: BitReader::new(bytes), rows_left: rows, fault }
+        Self {
+            models,
+            texts: [""; N],
+            nulls: 0,
+            wanted: u32::MAX,
+            bits: BitReader::new(bytes),
+            rows_left: rows,
+            fault,
+        }
+    }
+
+    /// From the first row on, reads only the columns with a bit in `wanted`: bit i for column i. The cells of others
+    /// may be left as they are.
+    pub fn want(&mut self, wanted: u32) {
+        self.wanted = wanted;
     }
 
     /// Reads the next row into the first of `cells`, one for each column. `Ok(false)`: there is no more. A fault in
@@ -170,7 +186,8 @@ impl<'a, const N: usize> Decoder<'a, N> {
         if self.rows_left == 0 {
             return if self.bits.is_at_end() { Ok(false) } else { Err(RowError::Malformed) };
         }
-        let read = read_row(&mut self.models, &mut self.texts, &mut self.nulls, &mut self.bits, cells);
+        let Self { models, texts, nulls, bits, .. } = self;
+        let read = read_row(models, texts, nulls, self.wanted, bits, cells);
         match read {
             Ok(()) if !self.bits.is_over() => {
                 self.rows_left -= 1;
@@ -247,6 +264,7 @@ fn read_row<'a>(
     models: &mut [Model],
     texts: &mut [&'a str],
     nulls: &mut u32,
+    mut wanted: u32,
     bits: &mut BitReader<'a>,
     cells: &mut [Value<'a>],
 ) -> Result<(), RowError> {
@@ -257,8 +275,12 @@ fn read_row<'a>(
     }
     let mut nulls = *nulls;
     for ((model, last), cell) in models.iter_mut().zip(texts).zip(cells) {
-        *cell = if nulls & 1 == 0 { model.read(&mut at_hand, last)? } else { Value::Null };
-        nulls >>= 1;
+        if nulls & 1 != 0 {
+            *cell = Value::Null;
+        } else if wanted & 1 != 0 || !model.skip(&mut at_hand) {
+            *cell = model.read(&mut at_hand, last)?;
+        }
+        (nulls, wanted) = (nulls >> 1, wanted >> 1);
     }
     *bits = at_hand;
     Ok(())

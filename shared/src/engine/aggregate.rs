@@ -66,7 +66,23 @@ pub(super) fn count(state: &mut [u8], rows: u64) {
     put_u64(state, 0, get_u64(state, 0) + rows);
 }
 
+/// Takes one value where that is a few instructions; false if [`take`] has to.
+#[inline(always)]
+pub(super) fn take_at_once(aggregate: Aggregate, state: &mut [u8], value: &Value<'_>) -> bool {
+    match (aggregate, value) {
+        (Aggregate::Count, _) => {
+            count(state, 1);
+            true
+        }
+        (Aggregate::Sum | Aggregate::Avg, Value::Int(v)) => {
+            state.first_chunk_mut().is_some_and(|state| Sum::add_exactly(state, *v))
+        }
+        _ => false,
+    }
+}
+
 /// Takes one value that is not NULL, or one row of `count(*)`.
+#[inline(never)]
 pub(super) fn take(aggregate: Aggregate, state: &mut [u8], value: &Value<'_>) -> Result<(), AggregateFault> {
     match aggregate {
         Aggregate::Count => count(state, 1),
@@ -148,12 +164,6 @@ pub(super) fn finish(aggregate: Aggregate, state: &[u8]) -> Result<Value<'_>, Ag
 }
 
 fn take_into_sum(state: &mut [u8], value: &Value<'_>) {
-    if let Value::Int(v) = *value
-        && let Some(state) = state.first_chunk_mut()
-        && Sum::add_exactly(state, v)
-    {
-        return;
-    }
     let mut sum = Sum::load(state);
     sum.count += 1;
     match Number::of(*value) {

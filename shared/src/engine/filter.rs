@@ -55,7 +55,7 @@ impl Filter {
     }
 
     /// Whether a row passes, if that can be told from its cells alone.
-    #[inline]
+    #[inline(always)]
     pub(super) fn passes_at_once(&self, cells: &[Value<'_>]) -> Option<bool> {
         match self.condition {
             Some(_) if self.terms.is_empty() => None,
@@ -64,11 +64,11 @@ impl Filter {
     }
 
     /// Whether a row passes: the condition is neither false nor unknown.
-    #[inline]
+    #[inline(never)]
     pub(super) fn passes<'v>(&self, scope: &Scope<'_, 'v>, bump: &mut Bump<'v>) -> Result<bool, Fault> {
-        match (self.passes_at_once(scope.cells), self.condition) {
-            (None, Some(condition)) => scope.holds(condition, bump),
-            (passes, _) => Ok(passes.unwrap_or(true)),
+        match self.condition {
+            Some(condition) => scope.holds(condition, bump),
+            None => Ok(true),
         }
     }
 
@@ -116,16 +116,21 @@ impl Filter {
 }
 
 impl Term {
-    #[inline]
+    #[inline(always)]
     fn holds(&self, cells: &[Value<'_>]) -> bool {
         let ordering = match (cells.get(usize::from(self.column)), self.constant) {
             (Some(Value::Int(a)), Value::Int(b)) | (Some(Value::Timestamp(a)), Value::Timestamp(b)) => {
                 Some(a.cmp(&b))
             }
             (Some(Value::Float32(a)), _) => a.partial_cmp(&self.near).map(|ordering| ordering.then(self.tie)),
-            (_, constant) => compared(*known(cells, self.column), constant),
+            _ => self.compared_otherwise(cells),
         };
         ordering.is_some_and(|ordering| self.accepts >> (ordering as i8 + 1) & 1 != 0)
+    }
+
+    #[inline(never)]
+    fn compared_otherwise(&self, cells: &[Value<'_>]) -> Option<Ordering> {
+        compared(*known(cells, self.column), self.constant)
     }
 }
 

@@ -39,6 +39,8 @@ pub(super) struct Plan {
     pub mode: Mode,
     /// The types of the table's columns.
     pub kinds: heapless::Vec<ColumnType, TABLE_COLUMNS_MAX>,
+    /// Bit i: some expression uses column i.
+    pub columns_used: u32,
     /// What is given.
     pub outputs: heapless::Vec<Output, COLUMNS_MAX>,
     /// What makes a group.
@@ -170,6 +172,7 @@ impl Plan {
         Self {
             mode: Mode::Stream,
             kinds: heapless::Vec::new(),
+            columns_used: 0,
             outputs: heapless::Vec::new(),
             keys: heapless::Vec::new(),
             aggregates: heapless::Vec::new(),

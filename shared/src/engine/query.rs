@@ -144,6 +144,7 @@ impl<const BYTES: usize> Query<BYTES> {
         (self.given, self.lost) = (0, 0);
         self.phase = if self.plan.has_period { Phase::Period(None) } else { Phase::Scan };
         self.plan.filter = Filter::of(&self.select.tree, self.select.filter);
+        self.plan.columns_used = self.select.tree.columns_used();
         let (record_bytes, value_bytes) = records::sizes(&self.plan);
         self.work.reset(record_bytes, value_bytes);
     }
@@ -330,7 +331,7 @@ impl<const BYTES: usize> Query<BYTES> {
         if column == 0 && is_whole && newest_us <= end_us {
             note(newest_us); // no need to look inside
         } else {
-            let mut rows = PageRows::new(pages, &page, &self.plan.kinds, self.next..self.rows.end);
+            let mut rows = PageRows::new(pages, &page, &self.plan, self.next..self.rows.end);
             while rows.advance(pages).map_err(|_| damaged())? {
                 if let Some(Value::Timestamp(us)) = rows.cells().get(usize::from(column)) {
                     note(*us);
@@ -432,7 +433,7 @@ impl<const BYTES: usize> Query<BYTES> {
         sink: &mut impl RowSink,
         given_before: u64,
     ) -> Result<bool, Failure> {
-        let mut rows = PageRows::new(pages, page, &self.plan.kinds, self.next..self.rows.end);
+        let mut rows = PageRows::new(pages, page, &self.plan, self.next..self.rows.end);
         let streamed = self.stream_rows(pages, &mut rows, sink);
         self.next = rows.next();
         match streamed.map_err(|fault| self.scan_failure(fault))? {
@@ -457,9 +458,13 @@ impl<const BYTES: usize> Query<BYTES> {
         let Self { select, plan, text, given, offset_left, .. } = self;
         let mut scratch = [0; EXPRESSION_TEXT_BYTES_MAX];
         while select.limit.is_none_or(|limit| *given < limit) && rows.advance(pages)? {
+            let passes = plan.filter.passes_at_once(rows.cells());
+            if passes == Some(false) {
+                continue;
+            }
             let mut bump = &mut scratch[..];
             let scope = Scope { tree: &select.tree, text, cells: rows.cells(), slots: &[] };
-            if !plan.filter.passes(&scope, &mut bump)? {
+            if passes.is_none() && !plan.filter.passes(&scope, &mut bump)? {
                 continue;
             }
             if *offset_left > 0 {
@@ -495,7 +500,7 @@ impl<const BYTES: usize> Query<BYTES> {
             self.next += counted;
             return Ok(());
         }
-        let mut rows = PageRows::new(pages, &page, &self.plan.kinds, self.next..self.rows.end);
+        let mut rows = PageRows::new(pages, &page, &self.plan, self.next..self.rows.end);
         let is_enough = self.gather_rows(pages, &mut rows).map_err(|fault| self.scan_failure(fault))?;
         self.next = if is_enough { self.rows.end } else { rows.next() };
         Ok(())
@@ -508,12 +513,13 @@ impl<const BYTES: usize> Query<BYTES> {
         let mut scratch = [0; EXPRESSION_TEXT_BYTES_MAX];
         let mut last_group = 0;
         while rows.advance(pages)? {
-            if plan.filter.passes_at_once(rows.cells()) == Some(false) {
+            let passes = plan.filter.passes_at_once(rows.cells());
+            if passes == Some(false) {
                 continue;
             }
             let mut bump = &mut scratch[..];
             let scope = Scope { tree: &select.tree, text, cells: rows.cells(), slots: &[] };
-            if !plan.filter.passes(&scope, &mut bump)? {
+            if passes.is_none() && !plan.filter.passes(&scope, &mut bump)? {
                 continue;
             }
             match plan.mode {

@@ -137,7 +137,10 @@ pub(super) fn take_row<'v, const BYTES: usize>(
         };
         let is_taken = !matches!(value, Value::Null)
             && (!used.distinct || is_new(work, *last, index, *value, used.node)?);
-        if is_taken && let Some(state) = work.record_mut(*last).get_mut(at..at + bytes) {
+        if is_taken
+            && let Some(state) = work.record_mut(*last).get_mut(at..at + bytes)
+            && !aggregate::take_at_once(used.aggregate, state, value)
+        {
             aggregate::take(used.aggregate, state, value).map_err(|fault| fault.at(used.node))?;
         }
         at += bytes;

@@ -2,13 +2,9 @@
 
 use super::{
     eval::Fault,
-    plan::{CELLS_MAX, HIDDEN_COLUMNS},
+    plan::{CELLS_MAX, HIDDEN_COLUMNS, Plan},
 };
-use crate::{
-    page::Page,
-    rowcode::TableDecoder,
-    value::{ColumnType, Value},
-};
+use crate::{page::Page, rowcode::TableDecoder, value::Value};
 use core::ops::Range;
 
 /// Where the pages of one table come from: a board's memory, or an archive.
@@ -69,20 +65,18 @@ pub(super) struct PageRows<'p> {
 impl<'p> PageRows<'p> {
     /// Those of the rows `rows` that the page has.
     #[inline(never)]
-    pub(super) fn new(
-        pages: &'p impl Pages,
-        page: &Page<'p>,
-        kinds: &[ColumnType],
-        rows: Range<u64>,
-    ) -> Self {
+    pub(super) fn new(pages: &'p impl Pages, page: &Page<'p>, plan: &Plan, rows: Range<u64>) -> Self {
+        let kinds = &plan.kinds;
         let mut cells = [Value::Null; CELLS_MAX];
         let width = kinds.len();
         cells[width] = Value::Text(pages.board());
         cells[width + 1] = Value::Int(pages.epoch().cast_signed());
         let offset = |time_us: u64| pages.utc_us(time_us).wrapping_sub_unsigned(time_us);
         let (first_us, last_us) = (offset(page.time_min_us()), offset(page.time_max_us()));
+        let mut decoder = page.rows(kinds.iter().copied());
+        decoder.want(plan.columns_used);
         Self {
-            decoder: page.rows(kinds.iter().copied()),
+            decoder,
             cells,
             width,
             rows,
@@ -92,7 +86,7 @@ impl<'p> PageRows<'p> {
     }
 
     /// Goes on to the next row; false at the end.
-    #[inline]
+    #[inline(always)]
     pub(super) fn advance(&mut self, pages: &impl Pages) -> Result<bool, Damaged> {
         loop {
             if self.next >= self.rows.end {

@@ -80,6 +80,17 @@ impl Model {
         }
     }
 
+    /// Passes over a cell that nobody wants, as long as all of its column are passed over; false if it must be read.
+    #[inline(always)]
+    pub(super) fn skip(&mut self, bits: &mut BitReader) -> bool {
+        match self {
+            Model::Moments(model) => model.rice.skip(bits),
+            Model::Ints(model) => model.rice.skip(bits),
+            Model::Floats32(model) => !model.by_xor && model.rice.skip(bits),
+            Model::Bools(_) | Model::Floats64(_) | Model::Texts(_) => false,
+        }
+    }
+
     /// Reads a cell; `last` is the last text of this column.
     #[inline]
     pub(super) fn read<'a>(

@@ -39,11 +39,11 @@ pub(super) struct Floats32 {
     scaled: i32,
     /// The value before, however it was written.
     raw: u32,
-    rice: Rice,
+    pub(super) rice: Rice,
     /// 10^places
     power: f32,
     places: u8,
-    by_xor: bool,
+    pub(super) by_xor: bool,
 }
 
 impl Floats32 {

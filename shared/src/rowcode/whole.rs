@@ -19,7 +19,7 @@ const STEP: u32 = 16;
 pub(super) struct Moments {
     before: i64,
     period: i64,
-    rice: Rice,
+    pub(super) rice: Rice,
     pace: Pace,
 }
 
@@ -80,7 +80,7 @@ impl Moments {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ints {
     before: i64,
-    rice: Rice,
+    pub(super) rice: Rice,
 }
 
 impl Ints {

@@ -268,6 +268,14 @@ impl Tree {
         self.nodes.get(usize::from(id)).copied().unwrap_or(Node::Null)
     }
 
+    /// The columns that any node is: bit i for column i.
+    pub fn columns_used(&self) -> u32 {
+        self.nodes.iter().fold(0, |used, node| match node {
+            Node::Column(index) => used | 1_u32.checked_shl((*index).into()).unwrap_or(0),
+            _ => used,
+        })
+    }
+
     /// Where a node stands in the text.
     pub fn position(&self, id: NodeId) -> usize {
         self.positions.get(usize::from(id)).copied().unwrap_or(0).into()
