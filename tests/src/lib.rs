@@ -1,8 +1,9 @@
-//! What the end-to-end tests and benches share: links that damage or delay, and boards in QEMU.
+//! What the end-to-end tests and benches share: links that damage or delay, boards in QEMU, and figures.
 //!
 //! There is no fake board here: every test runs the firmware library itself, simulated or in QEMU.
 
 pub mod faulty_link;
+pub mod figures;
 pub mod paced_link;
 pub mod qemu;
 
