@@ -15,6 +15,8 @@
 //! `embedded-io-async`; then it runs [`serve`](serve::serve) for each. The simulated board does the same on the host.
 #![no_std]
 
+#[cfg(feature = "bench")]
+pub mod bench;
 pub mod board;
 pub mod catalog;
 pub mod clock;

@@ -38,7 +38,8 @@ impl Samplers {
 }
 
 /// A board with one sensor of each kind. Each table has a quarter of the pages; the rest is for tables that are
-/// created.
+/// created. Not inlined: it is large, and done once.
+#[inline(never)]
 pub fn board<'m>(
     facts: Facts,
     pages: &'m mut [PageBuffer],

@@ -111,7 +111,8 @@ impl<'m> Store<'m> {
     pub fn insert(&mut self, table: TableId, uptime_us: u64, cells: &[Value]) -> Result<u64, RowError> {
         let ring = self.rings.get_mut(table.index()).ok_or(RowError::Width)?;
         let time_us = uptime_us.clamp(ring.time_last_us, i64::MAX as u64);
-        let mut row = [Value::Timestamp(time_us as i64); TABLE_COLUMNS_MAX];
+        let mut row = [Value::Null; TABLE_COLUMNS_MAX];
+        row[0] = Value::Timestamp(time_us as i64);
         row.get_mut(1..=cells.len()).ok_or(RowError::Width)?.copy_from_slice(cells);
         let row = &row[..=cells.len()];
         let pages = self.pages.get_mut(ring.begin..ring.begin + ring.capacity).ok_or(RowError::Full)?;

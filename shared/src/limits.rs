@@ -77,6 +77,8 @@ pub const SELECT_ITEMS_MAX: usize = 16;
 pub const GROUP_KEYS_MAX: usize = 4;
 /// Keys of ORDER BY.
 pub const SORT_KEYS_MAX: usize = 4;
+/// Comparisons with constants that a filter is taken apart into; one with more is evaluated as an expression.
+pub const FILTER_TERMS_MAX: usize = 4;
 /// Different aggregates of a query.
 pub const AGGREGATES_MAX: usize = 12;
 

@@ -14,8 +14,8 @@
 //! The first column of every table is its row's time. A page is readable at any moment, also while rows are added.
 
 use crate::{
-    limits::{PAGE_BYTES, PAGE_HEADER_BYTES, PAGE_ROWS_MAX},
-    rowcode::{RowDecoder, RowError, TableEncoder},
+    limits::{PAGE_BYTES, PAGE_HEADER_BYTES, PAGE_ROWS_MAX, TABLE_COLUMNS_MAX},
+    rowcode::{RowError, TableDecoder, TableEncoder},
     value::{ColumnType, Value},
 };
 
@@ -148,14 +148,14 @@ impl<'a> Page<'a> {
     }
 
     /// Reads the rows, which must be of these columns.
-    pub fn rows(&self, kinds: impl IntoIterator<Item = ColumnType>) -> RowDecoder<'a> {
-        RowDecoder::new(kinds, &self.bytes[PAGE_HEADER_BYTES..], self.head.row_count)
+    pub fn rows(&self, kinds: impl IntoIterator<Item = ColumnType>) -> TableDecoder<'a> {
+        TableDecoder::new(kinds, &self.bytes[PAGE_HEADER_BYTES..], self.head.row_count)
     }
 
     /// Reads every row and compares them with the header: what is done once with a page from elsewhere.
     pub fn check(&self, kinds: impl IntoIterator<Item = ColumnType>) -> Result<(), PageError> {
         let mut rows = self.rows(kinds);
-        let mut cells = [Value::Null; crate::limits::COLUMNS_MAX];
+        let mut cells = [Value::Null; TABLE_COLUMNS_MAX];
         let mut times_us = (0, 0);
         let mut count = 0;
         while rows.next_row(&mut cells).map_err(|_| PageError::Rows)? {

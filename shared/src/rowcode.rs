@@ -58,6 +58,9 @@ pub type TableEncoder = Encoder<TABLE_COLUMNS_MAX>;
 /// Reads rows of up to [`COLUMNS_MAX`] columns.
 pub type RowDecoder<'a> = Decoder<'a, COLUMNS_MAX>;
 
+/// Reads rows of a table.
+pub type TableDecoder<'a> = Decoder<'a, TABLE_COLUMNS_MAX>;
+
 /// Bytes of a run of rows at most: texts are found again by an offset of 16 bits.
 const RUN_BYTES_MAX: usize = u16::MAX as usize;
 
@@ -144,6 +147,8 @@ pub struct Decoder<'a, const N: usize> {
     /// The last text of each column.
     texts: [&'a str; N],
     nulls: u32,
+    /// Bit i for column i: whether its cells are wanted.
+    wanted: u32,
     bits: BitReader<'a>,
     rows_left: u16,
     fault: Option<RowError>,
@@ -154,7 +159,21 @@ impl<'a, const N: usize> Decoder<'a, N> {
     pub fn new(kinds: impl IntoIterator<Item = ColumnType>, bytes: &'a [u8], rows: u16) -> Self {
         let (models, is_too_wide) = new_models(kinds);
         let fault = is_too_wide.then_some(RowError::Width);
-        Self { models, texts: [""; N], nulls: 0, bits: BitReader::new(bytes), rows_left: rows, fault }
+        Self {
+            models,
+            texts: [""; N],
+            nulls: 0,
+            wanted: u32::MAX,
+            bits: BitReader::new(bytes),
+            rows_left: rows,
+            fault,
+        }
+    }
+
+    /// From the first row on, reads only the columns with a bit in `wanted`: bit i for column i. The cells of others
+    /// may be left as they are.
+    pub fn want(&mut self, wanted: u32) {
+        self.wanted = wanted;
     }
 
     /// Reads the next row into the first of `cells`, one for each column. `Ok(false)`: there is no more. A fault in
@@ -167,7 +186,8 @@ impl<'a, const N: usize> Decoder<'a, N> {
         if self.rows_left == 0 {
             return if self.bits.is_at_end() { Ok(false) } else { Err(RowError::Malformed) };
         }
-        let read = read_row(&mut self.models, &mut self.texts, &mut self.nulls, &mut self.bits, cells);
+        let Self { models, texts, nulls, bits, .. } = self;
+        let read = read_row(models, texts, nulls, self.wanted, bits, cells);
         match read {
             Ok(()) if !self.bits.is_over() => {
                 self.rows_left -= 1;
@@ -244,18 +264,23 @@ fn read_row<'a>(
     models: &mut [Model],
     texts: &mut [&'a str],
     nulls: &mut u32,
+    mut wanted: u32,
     bits: &mut BitReader<'a>,
     cells: &mut [Value<'a>],
 ) -> Result<(), RowError> {
     let mut at_hand = *bits;
     let width = cells.len() as u32;
     if at_hand.take(1) == 1 && width > 0 {
-        *nulls = ((at_hand.take_long(width) as u32) << (32 - width)).reverse_bits();
+        *nulls = ((at_hand.apart(|bits| bits.take_long(width)) as u32) << (32 - width)).reverse_bits();
     }
     let mut nulls = *nulls;
     for ((model, last), cell) in models.iter_mut().zip(texts).zip(cells) {
-        *cell = if nulls & 1 == 0 { model.read(&mut at_hand, last)? } else { Value::Null };
-        nulls >>= 1;
+        if nulls & 1 != 0 {
+            *cell = Value::Null;
+        } else if wanted & 1 != 0 || !model.skip(&mut at_hand) {
+            *cell = model.read(&mut at_hand, last)?;
+        }
+        (nulls, wanted) = (nulls >> 1, wanted >> 1);
     }
     *bits = at_hand;
     Ok(())

@@ -1,5 +1,4 @@
 //! What the wire costs and what a link carries: `cargo xtask bench link`.
-#![allow(clippy::print_stdout, reason = "a bench prints its table")]
 
 use picolake::{
     board::{OwnedRequest, Piece, RowCheck, Session},
@@ -10,6 +9,7 @@ use picolake::{
 };
 use picolake_tests::{
     faulty_link::{Faults, FaultyLink},
+    figures::{Aim, Figure, report},
     paced_link::paced_line,
     qemu::{Qemu, image},
 };
@@ -37,29 +37,20 @@ const BITS_PER_BYTE: u64 = 10;
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
-/// One line of the table.
-struct Figure {
-    name: String,
-    value: f64,
-    unit: &'static str,
-    /// The least that is aimed at.
-    aim: Option<f64>,
-}
-
 fn main() -> Result<()> {
     let mut figures = frame_overhead();
     for (baud, aim_clean, aim_damaged) in [(115_200, 0.96, 0.85), (921_600, 0.96, 0.85)] {
         for (per_thousand, aim) in [(0, aim_clean), (10, aim_damaged)] {
             let value = line_share(baud, per_thousand)?;
             let name = format!("rows' share of a line of {baud} baud, {} % damaged", per_thousand / 10);
-            figures.push(Figure { name, value, unit: "share", aim: Some(aim) });
+            figures.push(Figure::new(name, value, "share").aim(Aim::AtLeast(aim)));
         }
     }
     if let Some(image) = image("bench link on QEMU") {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
         figures.extend(runtime.block_on(qemu_figures(&image))?);
     }
-    report(&figures)
+    report("link", &figures)
 }
 
 /// What a frame adds to its body on the wire, empty and full.
@@ -71,7 +62,7 @@ fn frame_overhead() -> Vec<Figure> {
         let header = Header { kind: 0x83, generation: 1, request: 0x0101, sequence: 0x0101_0101 };
         let sent = frame.seal(header, body_bytes, &mut [0; WIRE_BYTES_MAX]);
         let name = format!("overhead of a frame with {body_bytes} bytes of body");
-        figures.push(Figure { name, value: (sent - body_bytes) as f64, unit: "B", aim: None });
+        figures.push(Figure::new(name, (sent - body_bytes) as f64, "B"));
     }
     figures
 }
@@ -145,13 +136,12 @@ async fn qemu_figures(image: &std::path::Path) -> Result<Vec<Figure>> {
         trips.push(start.elapsed().as_secs_f64() * 1e3);
     }
     trips.sort_by(f64::total_cmp);
-    let figure = |name: &str, value, unit, aim| Figure { name: name.into(), value, unit, aim };
     Ok(vec![
-        figure("TCP from QEMU, rows", ours / 1e6, "MB/s", None),
-        figure("TCP from QEMU, raw send", raw / 1e6, "MB/s", None),
-        figure("TCP from QEMU, rows to raw", ours / raw, "share", Some(0.5)),
-        figure("get status over TCP, p50", trips[trips.len() / 2], "ms", None),
-        figure("get status over TCP, p99", trips[trips.len() * 99 / 100], "ms", None),
+        Figure::new("TCP from QEMU, rows", ours / 1e6, "MB/s"),
+        Figure::new("TCP from QEMU, raw send", raw / 1e6, "MB/s"),
+        Figure::new("TCP from QEMU, rows to raw", ours / raw, "share").aim(Aim::AtLeast(0.5)),
+        Figure::new("get status over TCP, p50", trips[trips.len() / 2], "ms"),
+        Figure::new("get status over TCP, p99", trips[trips.len() * 99 / 100], "ms"),
     ])
 }
 
@@ -171,23 +161,4 @@ fn raw_rate(port: u16, bytes: usize) -> Result<f64> {
 fn median(values: &mut [f64]) -> f64 {
     values.sort_by(f64::total_cmp);
     values[values.len() / 2]
-}
-
-/// Prints the table and writes it where `cargo xtask bench` looks for it.
-fn report(figures: &[Figure]) -> Result<()> {
-    let mut lines = Vec::new();
-    for Figure { name, value, unit, aim } in figures {
-        let ok = aim.map(|aim| *value >= aim);
-        let aim_text = match (aim, ok) {
-            (Some(aim), Some(ok)) => format!("aim ≥ {aim} {}", if ok { "reached" } else { "MISSED" }),
-            _ => String::new(),
-        };
-        println!("{name:<58} {value:>9.3} {unit:<6} {aim_text}");
-        lines.push(serde_json::json!({"name": name, "value": value, "unit": unit, "aim": aim, "ok": ok}));
-    }
-    if let Some(folder) = std::env::var_os("PICOLAKE_BENCH_DIR") {
-        let path = std::path::Path::new(&folder).join("link.json");
-        std::fs::write(path, serde_json::to_string_pretty(&lines)?)?;
-    }
-    Ok(())
 }

@@ -1,9 +1,11 @@
-//! What the end-to-end tests and benches share: links that damage or delay, boards in QEMU, and SQLite as the oracle.
+//! What the end-to-end tests and benches share: links that damage or delay, boards in QEMU, SQLite as the oracle, and
+//! figures.
 //!
 //! There is no fake board here: every test runs the firmware library itself, simulated or in QEMU.
 
 pub mod ask;
 pub mod faulty_link;
+pub mod figures;
 pub mod oracle;
 pub mod paced_link;
 pub mod qemu;

@@ -23,6 +23,21 @@ const PROMPT: &[u8] = b"(qemu) ";
 /// How long QEMU may take until its monitor is ready.
 const PROMPT_WAIT_MAX: Duration = Duration::from_secs(30);
 
+/// Runs an image to its end with instructions for a clock, and returns what it printed.
+pub fn run_counted(image: &Path) -> io::Result<String> {
+    let output = Command::new("qemu-system-arm")
+        .args(["-M", "mps2-an386", "-display", "none", "-monitor", "none", "-serial", "null"])
+        .args(["-icount", "shift=3", "-semihosting-config", "enable=on,target=native", "-kernel"])
+        .arg(image)
+        .stdin(Stdio::null())
+        .output()?;
+    if !output.status.success() {
+        let text = String::from_utf8_lossy(&output.stderr);
+        return Err(io::Error::other(format!("{}: {text}", output.status)));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
 /// The image, or a line that says that the caller's tests are skipped.
 pub fn image(test: &str) -> Option<PathBuf> {
     let image = std::env::var_os(IMAGE_VARIABLE).map(PathBuf::from);

@@ -8,23 +8,31 @@ use clap::builder::PossibleValuesParser;
 use serde_json::Value;
 
 use crate::image::{self, IMAGE_VARIABLE};
-use crate::setup;
 use crate::workspace::{Workspace, check, step};
+use crate::{setup, size};
 
 /// A bench and the image that it boots.
 struct Bench {
     name: &'static str,
-    /// Features of the QEMU board's image that only this bench needs.
+    /// The program of the QEMU board's package that it runs.
+    program: &'static str,
+    /// Features of that package that only this bench needs.
     image_features: &'static [&'static str],
 }
 
 /// Every bench, in the order of `all`.
-const BENCHES: &[Bench] = &[Bench { name: "link", image_features: &["bench-raw-tcp"] }];
+const BENCHES: &[Bench] = &[
+    Bench { name: "link", program: image::QEMU_BOARD, image_features: &["bench-raw-tcp"] },
+    Bench { name: "board", program: "bench-board", image_features: &["bench-board"] },
+];
 
 const ALL: &str = "all";
 
 /// Tells a bench the folder for its results, absolute.
 const RESULTS_VARIABLE: &str = "PICOLAKE_BENCH_DIR";
+
+/// Tells a bench the bytes of flash that the image takes which people flash.
+const FLASH_VARIABLE: &str = "PICOLAKE_FLASH_BYTES";
 
 /// What the command line accepts.
 pub(crate) fn names() -> PossibleValuesParser {
@@ -49,14 +57,16 @@ pub(crate) fn run(workspace: &Workspace, name: &str, strict: bool) -> Result<()>
 
 /// Runs one bench and returns the aims that it missed.
 fn run_one(workspace: &Workspace, bench: &Bench) -> Result<Vec<String>> {
-    let elf = image::build(workspace, bench.image_features)?;
+    let flash_bytes = size::flash_bytes(&image::build(workspace, &[])?)?;
+    let elf = image::build_program(workspace, bench.program, bench.image_features)?;
     let folder = workspace.bench_results();
     std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let results = folder.join(format!("{}.json", bench.name));
     remove_if_there(&results)?;
 
     let mut command = workspace.cargo(&["bench", "-p", "picolake-tests", "--bench", bench.name]);
-    check(command.env(IMAGE_VARIABLE, &elf).env(RESULTS_VARIABLE, &folder))?;
+    command.env(IMAGE_VARIABLE, &elf).env(RESULTS_VARIABLE, &folder);
+    check(command.env(FLASH_VARIABLE, flash_bytes.to_string()))?;
 
     let text = std::fs::read_to_string(&results)
         .with_context(|| format!("the bench ended well, but wrote no {}", results.display()))?;

@@ -22,15 +22,20 @@ const REAL_BOARD: &str = "firmware/boards/nucleo-h743zi";
 
 /// Builds the QEMU board's image and returns the ELF's path. With features it is another image and has another folder.
 pub(crate) fn build(workspace: &Workspace, features: &[&str]) -> Result<PathBuf> {
+    build_program(workspace, QEMU_BOARD, features)
+}
+
+/// Builds one program of the QEMU board's package and returns the ELF's path.
+pub(crate) fn build_program(workspace: &Workspace, program: &str, features: &[&str]) -> Result<PathBuf> {
     let target =
         if features.is_empty() { workspace.target.clone() } else { workspace.target.join("bench-image") };
     let mut command = workspace.cargo(&["build"]);
-    command.args(QEMU_BOARD_ARGUMENTS).arg("--target-dir").arg(&target);
+    command.args(QEMU_BOARD_ARGUMENTS).args(["--bin", program]).arg("--target-dir").arg(&target);
     if !features.is_empty() {
         command.arg("--features").arg(features.join(","));
     }
     check(&mut command)?;
-    let elf = target.join(FIRMWARE_TARGET).join("firmware").join(QEMU_BOARD);
+    let elf = target.join(FIRMWARE_TARGET).join("firmware").join(program);
     ensure!(elf.is_file(), "the build went well, but there is no image at {}", elf.display());
     Ok(elf)
 }

@@ -45,6 +45,13 @@ pub(crate) fn run(workspace: &Workspace) -> Result<()> {
     check_image(workspace, &elf)
 }
 
+/// What an image takes of flash.
+pub(crate) fn flash_bytes(elf: &Path) -> Result<u64> {
+    let file = std::fs::read(elf).with_context(|| format!("cannot read {}", elf.display()))?;
+    let elf = elf::parse(&file).with_context(|| format!("cannot read {}", elf.display()))?;
+    Ok(measure(&elf).flash.bytes)
+}
+
 /// Prints an image's sizes, writes them for the benches' readers, and fails when one is over its budget.
 pub(crate) fn check_image(workspace: &Workspace, elf: &Path) -> Result<()> {
     let file = std::fs::read(elf).with_context(|| format!("cannot read {}", elf.display()))?;

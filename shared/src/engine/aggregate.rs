@@ -66,36 +66,43 @@ pub(super) fn count(state: &mut [u8], rows: u64) {
     put_u64(state, 0, get_u64(state, 0) + rows);
 }
 
+/// Takes one value where that is a few instructions; false if [`take`] has to.
+#[inline(always)]
+pub(super) fn take_at_once(aggregate: Aggregate, state: &mut [u8], value: &Value<'_>) -> bool {
+    match (aggregate, value) {
+        (Aggregate::Count, _) => {
+            count(state, 1);
+            true
+        }
+        (Aggregate::Sum | Aggregate::Avg, Value::Int(v)) => {
+            state.first_chunk_mut().is_some_and(|state| Sum::add_exactly(state, *v))
+        }
+        _ => false,
+    }
+}
+
 /// Takes one value that is not NULL, or one row of `count(*)`.
-pub(super) fn take(aggregate: Aggregate, state: &mut [u8], value: Value<'_>) -> Result<(), AggregateFault> {
+#[inline(never)]
+pub(super) fn take(aggregate: Aggregate, state: &mut [u8], value: &Value<'_>) -> Result<(), AggregateFault> {
     match aggregate {
         Aggregate::Count => count(state, 1),
-        Aggregate::Sum | Aggregate::Avg => {
-            let mut sum = Sum::load(state);
-            sum.count += 1;
-            match Number::of(value) {
-                Some(Number::Int(v)) => sum.take_int(v),
-                Some(Number::Float(v)) => sum.take_float(v),
-                None => {}
-            }
-            sum.store(state);
-        }
-        Aggregate::Min => keep_if(state, value, Ordering::Less)?,
-        Aggregate::Max => keep_if(state, value, Ordering::Greater)?,
+        Aggregate::Sum | Aggregate::Avg => take_into_sum(state, value),
+        Aggregate::Min => keep_if(state, *value, Ordering::Less)?,
+        Aggregate::Max => keep_if(state, *value, Ordering::Greater)?,
         Aggregate::Range => {
             let (low, high) = state.split_at_mut(state.len() / 2);
-            keep_if(low, value, Ordering::Less)?;
-            keep_if(high, value, Ordering::Greater)?;
+            keep_if(low, *value, Ordering::Less)?;
+            keep_if(high, *value, Ordering::Greater)?;
         }
         Aggregate::First => {
             if load(state) == Value::Null {
-                store(value, state)?;
+                store(*value, state)?;
             }
         }
-        Aggregate::Last => store(value, state)?,
+        Aggregate::Last => store(*value, state)?,
         Aggregate::Stddev | Aggregate::Variance => {
             let mut spread = Spread::load(state);
-            spread.take(Number::of(value).map_or(0.0, Number::to_f64));
+            spread.take(Number::of(*value).map_or(0.0, Number::to_f64));
             spread.store(state);
         }
     }
@@ -125,7 +132,7 @@ pub(super) fn merge(aggregate: Aggregate, state: &mut [u8], from: &[u8]) -> Resu
         Aggregate::Min | Aggregate::Max | Aggregate::First | Aggregate::Last => {
             let value = load(from);
             if value != Value::Null {
-                take(aggregate, state, value)?;
+                take(aggregate, state, &value)?;
             }
         }
     }
@@ -156,6 +163,17 @@ pub(super) fn finish(aggregate: Aggregate, state: &[u8]) -> Result<Value<'_>, Ag
     })
 }
 
+fn take_into_sum(state: &mut [u8], value: &Value<'_>) {
+    let mut sum = Sum::load(state);
+    sum.count += 1;
+    match Number::of(*value) {
+        Some(Number::Int(v)) => sum.take_int(v),
+        Some(Number::Float(v)) => sum.take_float(v),
+        None => {}
+    }
+    sum.store(state);
+}
+
 fn keep_if(place: &mut [u8], value: Value<'_>, wanted: Ordering) -> Result<(), AggregateFault> {
     let before = load(place);
     if before == Value::Null || order(value, before) == wanted {
@@ -181,6 +199,21 @@ impl Sum {
             exact: get_u64(state, 9).cast_signed(),
             float: f64::from_bits(get_u64(state, 17)),
             error: f64::from_bits(get_u64(state, 25)),
+        }
+    }
+
+    /// Adds an integer to a sum of integers in place; false if the sum is none, or overflows.
+    #[inline]
+    fn add_exactly(state: &mut [u8; SUM_BYTES], v: i64) -> bool {
+        let exact = get_u64(state, 9).cast_signed().checked_add(v);
+        match exact {
+            Some(exact) if state[0] == 0 => {
+                let count = get_u64(state, 1) + 1;
+                put_u64(state, 1, count);
+                put_u64(state, 9, exact.cast_unsigned());
+                true
+            }
+            _ => false,
         }
     }
 
@@ -331,11 +364,13 @@ impl Spread {
     }
 }
 
+#[inline]
 fn get_u64(state: &[u8], at: usize) -> u64 {
     let bytes = state.get(at..).and_then(|bytes| bytes.first_chunk());
     bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }
 
+#[inline]
 fn put_u64(state: &mut [u8], at: usize, value: u64) {
     if let Some(bytes) = state.get_mut(at..).and_then(|bytes| bytes.first_chunk_mut()) {
         *bytes = value.to_le_bytes();

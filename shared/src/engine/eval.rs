@@ -49,8 +49,8 @@ impl<'v> Scope<'_, 'v> {
     /// The value of a node.
     pub(super) fn eval(&self, id: NodeId, bump: &mut Bump<'v>) -> Result<Value<'v>, Fault> {
         Ok(match self.tree.node(id) {
-            Node::Column(index) => known(self.cells, index),
-            Node::Slot(index) => known(self.slots, index),
+            Node::Column(index) => *known(self.cells, index),
+            Node::Slot(index) => *known(self.slots, index),
             Node::Int(v) => Value::Int(v),
             Node::Float(v) => Value::Float64(v),
             Node::Bool(v) => Value::Bool(v),
@@ -89,6 +89,24 @@ impl<'v> Scope<'_, 'v> {
             Node::Null | Node::Name(_) | Node::Now | Node::Interval(..) => Value::Null,
             Node::Aggregate(..) | Node::Period(..) => Value::Null,
         })
+    }
+
+    /// The value of a node that is most often a column.
+    #[inline]
+    pub(super) fn value(&self, id: NodeId, bump: &mut Bump<'v>) -> Result<Value<'v>, Fault> {
+        match self.tree.nodes.get(usize::from(id)) {
+            Some(Node::Column(index)) => Ok(*known(self.cells, *index)),
+            _ => self.eval(id, bump),
+        }
+    }
+
+    /// The cell that a node is, if it is one.
+    #[inline]
+    pub(super) fn column(&self, id: NodeId) -> Option<&Value<'v>> {
+        match self.tree.nodes.get(usize::from(id)) {
+            Some(Node::Column(index)) => Some(known(self.cells, *index)),
+            _ => None,
+        }
     }
 
     /// Whether a condition holds: neither false nor unknown.
@@ -238,18 +256,18 @@ impl<'v> Scope<'_, 'v> {
 
 /// A column's value; what is no number is NULL.
 #[inline]
-fn known<'v>(values: &[Value<'v>], index: u8) -> Value<'v> {
+pub(super) fn known<'c, 'v>(values: &'c [Value<'v>], index: u8) -> &'c Value<'v> {
     match values.get(usize::from(index)) {
-        Some(Value::Float32(v)) if v.is_nan() => Value::Null,
-        Some(Value::Float64(v)) if v.is_nan() => Value::Null,
-        Some(value) => *value,
-        None => Value::Null,
+        Some(Value::Float32(v)) if v.is_nan() => &Value::Null,
+        Some(Value::Float64(v)) if v.is_nan() => &Value::Null,
+        Some(value) => value,
+        None => &Value::Null,
     }
 }
 
 /// How two values compare; unknown if one is NULL.
 #[inline]
-fn compared(a: Value<'_>, b: Value<'_>) -> Option<Ordering> {
+pub(super) fn compared(a: Value<'_>, b: Value<'_>) -> Option<Ordering> {
     match (a, b) {
         (Value::Null, _) | (_, Value::Null) => None,
         _ => Some(order(a, b)),

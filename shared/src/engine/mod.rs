@@ -12,6 +12,7 @@
 mod aggregate;
 pub mod calendar;
 mod eval;
+mod filter;
 mod number;
 mod plan;
 mod query;

@@ -1,5 +1,6 @@
 //! How a query is run: what it gives, what it keeps meanwhile, and which time it needs. Made by the resolver.
 
+use super::filter::Filter;
 use crate::{
     limits::{AGGREGATES_MAX, COLUMNS_MAX, GROUP_KEYS_MAX, SORT_KEYS_MAX, TABLE_COLUMNS_MAX},
     schema::{Column, HIDDEN_COLUMNS},
@@ -31,6 +32,8 @@ pub(super) struct Plan {
     pub mode: Mode,
     /// The types of the table's columns.
     pub kinds: heapless::Vec<ColumnType, TABLE_COLUMNS_MAX>,
+    /// Bit i: some expression uses column i.
+    pub columns_used: u32,
     /// What is given.
     pub outputs: heapless::Vec<Output, COLUMNS_MAX>,
     /// What makes a group.
@@ -43,6 +46,8 @@ pub(super) struct Plan {
     pub time: TimeRange,
     /// Whether the query has `now()` in it.
     pub has_now: bool,
+    /// What the filter is; read when the scan begins.
+    pub filter: Filter,
     /// Whether the filter has a `period` whose end must be found first.
     pub has_period: bool,
 }
@@ -140,7 +145,7 @@ impl TimeRange {
             }
             Node::Binary(op, a, b) => match (tree.node(a), tree.node(b)) {
                 (Node::Column(0), Node::Timestamp(us)) => self.narrow(op, us),
-                (Node::Timestamp(us), Node::Column(0)) => self.narrow(mirrored(op), us),
+                (Node::Timestamp(us), Node::Column(0)) => self.narrow(op.mirrored(), us),
                 _ => {}
             },
             Node::Between(false, x, low, high) => {
@@ -156,29 +161,20 @@ impl TimeRange {
     }
 }
 
-/// The comparison with its sides exchanged.
-fn mirrored(op: BinaryOp) -> BinaryOp {
-    match op {
-        BinaryOp::Less => BinaryOp::Greater,
-        BinaryOp::LessOrEqual => BinaryOp::GreaterOrEqual,
-        BinaryOp::Greater => BinaryOp::Less,
-        BinaryOp::GreaterOrEqual => BinaryOp::LessOrEqual,
-        other => other,
-    }
-}
-
 impl Plan {
     /// Nothing yet; for static memory.
     pub(super) const fn new() -> Self {
         Self {
             mode: Mode::Stream,
             kinds: heapless::Vec::new(),
+            columns_used: 0,
             outputs: heapless::Vec::new(),
             keys: heapless::Vec::new(),
             aggregates: heapless::Vec::new(),
             order: heapless::Vec::new(),
             time: TimeRange { min_us: 0, max_us: 0 }, // all zeros, so that static memory takes no flash
             has_now: false,
+            filter: Filter::new(),
             has_period: false,
         }
     }

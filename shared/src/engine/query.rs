@@ -12,10 +12,11 @@
 use super::{
     calendar,
     eval::{Fault, Scope},
+    filter::Filter,
     plan::{Mode, Plan, TimeRange, column_at},
     records::{self, Sorted},
     resolve::resolve,
-    scan::{Flow, Pages, visit_page},
+    scan::{PageRows, Pages, ScanFault},
     workspace::Workspace,
 };
 use crate::{
@@ -145,6 +146,8 @@ impl<const BYTES: usize> Query<BYTES> {
         self.offset_left = self.select.offset;
         (self.given, self.lost) = (0, 0);
         self.phase = if self.plan.has_period { Phase::Period(None) } else { Phase::Scan };
+        self.plan.filter = Filter::of(&self.select.tree, self.select.filter);
+        self.plan.columns_used = self.select.tree.columns_used();
         let (record_bytes, value_bytes) = records::sizes(&self.plan);
         self.work.reset(record_bytes, value_bytes);
     }
@@ -290,6 +293,13 @@ impl<const BYTES: usize> Query<BYTES> {
         Failure::new(fault.code, self.select.tree.position(fault.node), format_args!("{}", fault.hint))
     }
 
+    fn scan_failure(&self, fault: ScanFault) -> Failure {
+        match fault {
+            ScanFault::Expression(fault) => self.failure(fault),
+            ScanFault::Damaged => damaged(),
+        }
+    }
+
     // ---- The ends of periods ----
 
     fn look_for_period(&mut self, pages: &impl Pages, latest: Option<i64>) -> Result<(), Failure> {
@@ -298,6 +308,7 @@ impl<const BYTES: usize> Query<BYTES> {
             self.phase = Phase::Scan;
             if let Some(filter) = self.select.filter {
                 self.plan.time = TimeRange::of(&self.select.tree, filter);
+                self.plan.filter = Filter::of(&self.select.tree, Some(filter));
             }
             return Ok(());
         };
@@ -328,13 +339,12 @@ impl<const BYTES: usize> Query<BYTES> {
         if column == 0 && is_whole && newest_us <= end_us {
             note(newest_us); // no need to look inside
         } else {
-            let visited = visit_page(pages, &page, &self.plan.kinds, rows.clone(), |_, cells| {
-                if let Some(Value::Timestamp(us)) = cells.get(usize::from(column)) {
+            let mut scan = PageRows::new(pages, &page, &self.plan, rows.clone());
+            while scan.advance(pages).map_err(|_| damaged())? {
+                if let Some(Value::Timestamp(us)) = scan.cells().get(usize::from(column)) {
                     note(*us);
                 }
-                Ok(Flow::Next)
-            });
-            visited.map_err(|fault| fault.failure(|fault| self.failure(fault)))?;
+            }
         }
         self.period_next = after.max(rows.start + 1).min(rows.end);
         self.phase = Phase::Period(found);
@@ -431,46 +441,54 @@ impl<const BYTES: usize> Query<BYTES> {
         sink: &mut impl RowSink,
         given_before: u64,
     ) -> Result<bool, Failure> {
+        let mut rows = PageRows::new(pages, page, &self.plan, self.next..self.rows.end);
+        let streamed = self.stream_rows(pages, &mut rows, sink);
+        self.next = rows.next();
+        match streamed.map_err(|fault| self.scan_failure(fault))? {
+            Ok(()) => Ok(true),
+            Err(error) => {
+                self.next -= 1; // this row comes again
+                match error {
+                    RowError::Full if self.given > given_before => Ok(false),
+                    error => Err(sink_failure(error)),
+                }
+            }
+        }
+    }
+
+    /// Gives rows until there are no more, there are enough, or the sink refuses one.
+    fn stream_rows(
+        &mut self,
+        pages: &impl Pages,
+        rows: &mut PageRows<'_>,
+        sink: &mut impl RowSink,
+    ) -> Result<Result<(), RowError>, ScanFault> {
         let Self { select, plan, text, given, offset_left, .. } = self;
         let mut scratch = [0; EXPRESSION_TEXT_BYTES_MAX];
-        let mut refused = None;
-        let visited = visit_page(pages, page, &plan.kinds, self.next..self.rows.end, |_, cells| {
-            if select.limit.is_some_and(|limit| *given >= limit) {
-                return Ok(Flow::Stop);
+        while select.limit.is_none_or(|limit| *given < limit) && rows.advance(pages)? {
+            let passes = plan.filter.passes_at_once(rows.cells());
+            if passes == Some(false) {
+                continue;
             }
             let mut bump = &mut scratch[..];
-            let scope = Scope { tree: &select.tree, text, cells, slots: &[] };
-            if let Some(filter) = select.filter
-                && !scope.holds(filter, &mut bump)?
-            {
-                return Ok(Flow::Next);
+            let scope = Scope { tree: &select.tree, text, cells: rows.cells(), slots: &[] };
+            if passes.is_none() && !plan.filter.passes(&scope, &mut bump)? {
+                continue;
             }
             if *offset_left > 0 {
                 *offset_left -= 1;
-                return Ok(Flow::Next);
+                continue;
             }
-            let mut row = [Value::Null; COLUMNS_MAX];
-            for (cell, output) in row.iter_mut().zip(&plan.outputs) {
-                *cell = fitted(scope.eval(output.node, &mut bump)?, output.kind);
+            let mut row = heapless::Vec::<_, COLUMNS_MAX>::new();
+            for output in &plan.outputs {
+                let _ = row.push(fitted(scope.value(output.node, &mut bump)?, output.kind)); // as many as outputs
             }
-            match sink.push(&row[..plan.outputs.len()]) {
-                Ok(()) => {
-                    *given += 1;
-                    Ok(Flow::Next)
-                }
-                Err(error) => {
-                    refused = Some(error);
-                    Ok(Flow::Stop)
-                }
+            if let Err(error) = sink.push(&row) {
+                return Ok(Err(error));
             }
-        });
-        let visited = visited.map_err(|fault| fault.failure(|fault| self.failure(fault)))?;
-        self.next = visited.next;
-        match refused {
-            None => Ok(true),
-            Some(RowError::Full) if self.given > given_before => Ok(false),
-            Some(error) => Err(sink_failure(error)),
+            *given += 1;
         }
+        Ok(Ok(()))
     }
 
     /// Reads one page into the workspace.
@@ -490,33 +508,41 @@ impl<const BYTES: usize> Query<BYTES> {
             self.next += counted;
             return Ok(());
         }
+        let mut rows = PageRows::new(pages, &page, &self.plan, self.next..self.rows.end);
+        let is_enough = self.gather_rows(pages, &mut rows).map_err(|fault| self.scan_failure(fault))?;
+        self.next = if is_enough { self.rows.end } else { rows.next() };
+        Ok(())
+    }
+
+    /// Takes all rows of a page; true if no more are needed.
+    fn gather_rows(&mut self, pages: &impl Pages, rows: &mut PageRows<'_>) -> Result<bool, ScanFault> {
         let Self { select, plan, text, work, .. } = self;
         let keep = Plan::rows_kept(select);
         let mut scratch = [0; EXPRESSION_TEXT_BYTES_MAX];
         let mut last_group = 0;
-        let mut enough = false;
-        let visited = visit_page(pages, &page, &plan.kinds, self.next..self.rows.end, |_, cells| {
+        while rows.advance(pages)? {
+            let passes = plan.filter.passes_at_once(rows.cells());
+            if passes == Some(false) {
+                continue;
+            }
             let mut bump = &mut scratch[..];
-            let scope = Scope { tree: &select.tree, text, cells, slots: &[] };
-            if let Some(filter) = select.filter
-                && !scope.holds(filter, &mut bump)?
-            {
-                return Ok(Flow::Next);
+            let scope = Scope { tree: &select.tree, text, cells: rows.cells(), slots: &[] };
+            if passes.is_none() && !plan.filter.passes(&scope, &mut bump)? {
+                continue;
             }
             match plan.mode {
                 Mode::Group => records::take_row(plan, work, &scope, &mut bump, &mut last_group)?,
                 Mode::Sort => records::sort_row(plan, work, &scope, &mut bump, keep)?,
                 Mode::Distinct => {
                     records::distinct_row(plan, work, &scope, &mut bump)?;
-                    enough = plan.order.is_empty() && keep.is_some_and(|keep| work.records() as u64 >= keep);
+                    if plan.order.is_empty() && keep.is_some_and(|keep| work.records() as u64 >= keep) {
+                        return Ok(true);
+                    }
                 }
                 Mode::Stream => {}
             }
-            Ok(if enough { Flow::Stop } else { Flow::Next })
-        });
-        let visited = visited.map_err(|fault| fault.failure(|fault| self.failure(fault)))?;
-        self.next = if enough { self.rows.end } else { visited.next };
-        Ok(())
+        }
+        Ok(false)
     }
 
     /// Whether only rows are counted, so that pages need not be opened.

@@ -109,6 +109,7 @@ fn find<const BYTES: usize>(
 // ---- Groups ----
 
 /// Takes a row into its group. Rows of one group often come together: `last` is where the row before went.
+#[inline(never)]
 pub(super) fn take_row<'v, const BYTES: usize>(
     plan: &Plan,
     work: &mut Workspace<BYTES>,
@@ -123,13 +124,23 @@ pub(super) fn take_row<'v, const BYTES: usize>(
     }
     for (index, used) in plan.aggregates.iter().enumerate() {
         let bytes = aggregate::state_bytes(used);
+        let evaluated;
         let value = match used.argument {
-            Some(argument) => scope.eval(argument, bump)?,
-            None => Value::Bool(true),
+            None => &Value::Bool(true),
+            Some(argument) => match scope.column(argument) {
+                Some(cell) => cell,
+                None => {
+                    evaluated = scope.eval(argument, bump)?;
+                    &evaluated
+                }
+            },
         };
-        let is_taken =
-            value != Value::Null && (!used.distinct || is_new(work, *last, index, value, used.node)?);
-        if is_taken && let Some(state) = work.record_mut(*last).get_mut(at..at + bytes) {
+        let is_taken = !matches!(value, Value::Null)
+            && (!used.distinct || is_new(work, *last, index, *value, used.node)?);
+        if is_taken
+            && let Some(state) = work.record_mut(*last).get_mut(at..at + bytes)
+            && !aggregate::take_at_once(used.aggregate, state, value)
+        {
             aggregate::take(used.aggregate, state, value).map_err(|fault| fault.at(used.node))?;
         }
         at += bytes;
@@ -138,6 +149,7 @@ pub(super) fn take_row<'v, const BYTES: usize>(
 }
 
 /// The number of a row's group; a new one if it is its first row.
+#[inline(never)]
 fn group<'v, const BYTES: usize>(
     plan: &Plan,
     work: &mut Workspace<BYTES>,
@@ -148,7 +160,7 @@ fn group<'v, const BYTES: usize>(
     let mut values = [Value::Null; GROUP_KEYS_MAX];
     let mut hash = HASH_START;
     for (value, key) in values.iter_mut().zip(&plan.keys) {
-        *value = fitted(scope.eval(key.node, bump)?, key.kind);
+        *value = fitted(scope.value(key.node, bump)?, key.kind);
         hash = mix(hash, *value);
     }
     group_of(plan, work, hash, &values[..plan.keys.len()], last)
@@ -262,7 +274,7 @@ fn merge_seen<const BYTES: usize, const FROM: usize>(
         if is_new(work, group, nth, value, used.node)?
             && let Some(state) = work.record_mut(group).get_mut(state.clone())
         {
-            aggregate::take(used.aggregate, state, value).map_err(|fault| fault.at(used.node))?;
+            aggregate::take(used.aggregate, state, &value).map_err(|fault| fault.at(used.node))?;
         }
     }
     Ok(())
@@ -279,6 +291,7 @@ pub(super) fn count_rows<const BYTES: usize>(plan: &Plan, work: &mut Workspace<B
 // ---- Sorted and different rows ----
 
 /// Keeps a row if it is among the first `keep` in the order so far.
+#[inline(never)]
 pub(super) fn sort_row<'v, const BYTES: usize>(
     plan: &Plan,
     work: &mut Workspace<BYTES>,
@@ -288,7 +301,7 @@ pub(super) fn sort_row<'v, const BYTES: usize>(
 ) -> Result<(), Fault> {
     let mut keys = [Value::Null; SORT_KEYS_MAX];
     for (value, key) in keys.iter_mut().zip(&plan.order) {
-        *value = fitted(scope.eval(key.node, bump)?, key.kind);
+        *value = fitted(scope.value(key.node, bump)?, key.kind);
     }
     let keys = &keys[..plan.order.len()];
     let kinds = plan.order.iter().map(|key| key.kind);
@@ -321,7 +334,7 @@ pub(super) fn sort_row<'v, const BYTES: usize>(
     let outputs_at = kinds.map(place_bytes).sum::<usize>();
     let mut places = work.record_mut(record).get_mut(outputs_at..).unwrap_or_default();
     for output in &plan.outputs {
-        let value = fitted(scope.eval(output.node, bump)?, output.kind);
+        let value = fitted(scope.value(output.node, bump)?, output.kind);
         let (place, rest) = places.split_at_mut(place_bytes(output.kind));
         store(value, place).map_err(|_| too_long(output.node))?;
         places = rest;
@@ -331,6 +344,7 @@ pub(super) fn sort_row<'v, const BYTES: usize>(
 }
 
 /// Keeps a row if none is equal to it.
+#[inline(never)]
 pub(super) fn distinct_row<'v, const BYTES: usize>(
     plan: &Plan,
     work: &mut Workspace<BYTES>,
@@ -340,7 +354,7 @@ pub(super) fn distinct_row<'v, const BYTES: usize>(
     let mut values = [Value::Null; COLUMNS_MAX];
     let mut hash = HASH_START;
     for (value, output) in values.iter_mut().zip(&plan.outputs) {
-        *value = fitted(scope.eval(output.node, bump)?, output.kind);
+        *value = fitted(scope.value(output.node, bump)?, output.kind);
         hash = mix(hash, *value);
     }
     let values = &values[..plan.outputs.len()];

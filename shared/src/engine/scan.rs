@@ -1,11 +1,10 @@
 //! Rows out of pages, one page at a time.
 
-use super::{eval::Fault, plan::CELLS_MAX};
-use crate::{
-    message::{ErrorCode, Failure},
-    page::Page,
-    value::{ColumnType, Value},
+use super::{
+    eval::Fault,
+    plan::{CELLS_MAX, HIDDEN_COLUMNS, Plan},
 };
+use crate::{page::Page, rowcode::TableDecoder, value::Value};
 use core::ops::Range;
 
 /// Where the pages of one table come from: a board's memory, or an archive.
@@ -13,7 +12,8 @@ pub trait Pages {
     /// The page that holds this row, or the oldest behind it if that one is gone.
     fn page(&self, row_id: u64) -> Option<&[u8]>;
 
-    /// UTC of a time since the boot in which the pages were written. Never falls as the time rises.
+    /// UTC of a time since the boot in which the pages were written. Rises at least as fast as the time, so that what
+    /// is added to two times is added to all between them.
     fn utc_us(&self, time_us: u64) -> i64;
 
     /// The id of the board, in hexadecimal.
@@ -21,22 +21,6 @@ pub trait Pages {
 
     /// The epoch in which the rows were written.
     fn epoch(&self) -> u64;
-}
-
-/// Whether a scan goes on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Flow {
-    /// With the next row.
-    Next,
-    /// Not now; this row comes again.
-    Stop,
-}
-
-/// How far a scan has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Visited {
-    /// The first row that was not visited.
-    pub(super) next: u64,
 }
 
 /// Why a page could not be read to its end.
@@ -48,53 +32,93 @@ pub(super) enum ScanFault {
     Damaged,
 }
 
+/// The page's bytes are not its rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Damaged;
+
+impl From<Damaged> for ScanFault {
+    fn from(Damaged: Damaged) -> Self {
+        ScanFault::Damaged
+    }
+}
+
 impl From<Fault> for ScanFault {
     fn from(fault: Fault) -> Self {
         ScanFault::Expression(fault)
     }
 }
 
-impl ScanFault {
-    pub(super) fn failure(self, of: impl FnOnce(Fault) -> Failure) -> Failure {
-        match self {
-            ScanFault::Expression(fault) => of(fault),
-            ScanFault::Damaged => {
-                Failure::new(ErrorCode::Damaged, 0, format_args!("a page of the table cannot be read"))
-            }
-        }
-    }
+/// The rows of a page, one after the other, with their hidden columns.
+#[derive(Debug)]
+pub(super) struct PageRows<'p> {
+    decoder: TableDecoder<'p>,
+    cells: [Value<'p>; CELLS_MAX],
+    width: usize,
+    /// Which rows are wanted.
+    rows: Range<u64>,
+    /// The row that comes next.
+    next: u64,
+    /// UTC less the time since boot, where it is the same for all rows.
+    offset_us: Option<i64>,
 }
 
-/// Shows the rows `rows` of a page, those that it has, one after the other, with their hidden columns.
-pub(super) fn visit_page<'p>(
-    pages: &'p impl Pages,
-    page: &Page<'p>,
-    kinds: &[ColumnType],
-    rows: Range<u64>,
-    mut visit: impl FnMut(u64, &[Value<'p>]) -> Result<Flow, Fault>,
-) -> Result<Visited, ScanFault> {
-    let mut cells = [Value::Null; CELLS_MAX];
-    let width = kinds.len();
-    cells[width] = Value::Text(pages.board());
-    cells[width + 1] = Value::Int(pages.epoch().cast_signed());
-    let mut decoder = page.rows(kinds.iter().copied());
-    let mut row_id = page.first_row_id();
-    while row_id < rows.end {
-        match decoder.next_row(&mut cells[..width]) {
-            Ok(true) => {}
-            Ok(false) => break,
-            Err(_) => return Err(ScanFault::Damaged),
+impl<'p> PageRows<'p> {
+    /// Those of the rows `rows` that the page has.
+    #[inline(never)]
+    pub(super) fn new(pages: &'p impl Pages, page: &Page<'p>, plan: &Plan, rows: Range<u64>) -> Self {
+        let kinds = &plan.kinds;
+        let mut cells = [Value::Null; CELLS_MAX];
+        let width = kinds.len();
+        cells[width] = Value::Text(pages.board());
+        cells[width + 1] = Value::Int(pages.epoch().cast_signed());
+        let offset = |time_us: u64| pages.utc_us(time_us).wrapping_sub_unsigned(time_us);
+        let (first_us, last_us) = (offset(page.time_min_us()), offset(page.time_max_us()));
+        let mut decoder = page.rows(kinds.iter().copied());
+        decoder.want(plan.columns_used);
+        Self {
+            decoder,
+            cells,
+            width,
+            rows,
+            next: page.first_row_id(),
+            offset_us: (first_us == last_us).then_some(first_us),
         }
-        if row_id >= rows.start {
-            if let Value::Timestamp(time_us) = cells[0] {
-                cells[0] = Value::Timestamp(pages.utc_us(time_us.cast_unsigned()));
+    }
+
+    /// Goes on to the next row; false at the end.
+    #[inline(always)]
+    pub(super) fn advance(&mut self, pages: &impl Pages) -> Result<bool, Damaged> {
+        loop {
+            if self.next >= self.rows.end {
+                return Ok(false);
             }
-            cells[width + 2] = Value::Int(row_id.cast_signed());
-            if visit(row_id, &cells[..width + 3])? == Flow::Stop {
+            match self.decoder.next_row(&mut self.cells[..self.width]) {
+                Ok(true) => self.next += 1,
+                Ok(false) => return Ok(false),
+                Err(_) => return Err(Damaged),
+            }
+            if self.next > self.rows.start {
                 break;
             }
         }
-        row_id += 1;
+        if let Value::Timestamp(time_us) = &mut self.cells[0] {
+            *time_us = match self.offset_us {
+                Some(offset_us) => time_us.wrapping_add(offset_us),
+                None => pages.utc_us(time_us.cast_unsigned()),
+            };
+        }
+        self.cells[self.width + 2] = Value::Int(self.next.wrapping_sub(1).cast_signed());
+        Ok(true)
     }
-    Ok(Visited { next: row_id.max(rows.start) })
+
+    /// The row, as it is after [`advance`](Self::advance).
+    #[inline]
+    pub(super) fn cells(&self) -> &[Value<'p>] {
+        &self.cells[..self.width + HIDDEN_COLUMNS.len()]
+    }
+
+    /// The first row that was not shown.
+    pub(super) fn next(&self) -> u64 {
+        self.next.max(self.rows.start)
+    }
 }

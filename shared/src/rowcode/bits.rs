@@ -120,6 +120,15 @@ impl<'a> BitReader<'a> {
         Self { bytes, at: 0 }
     }
 
+    /// Lets what is rarely done read from a copy, so that the reader itself can stay in registers.
+    #[inline(always)]
+    pub(super) fn apart<T>(&mut self, read: impl FnOnce(&mut Self) -> T) -> T {
+        let mut copy = *self;
+        let value = read(&mut copy);
+        *self = copy;
+        value
+    }
+
     /// The next bits, at least [`WINDOW_BITS`] of them; zeros below.
     #[inline(always)]
     pub(super) fn window(&self) -> u32 {

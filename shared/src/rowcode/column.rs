@@ -80,6 +80,17 @@ impl Model {
         }
     }
 
+    /// Passes over a cell that nobody wants, as long as all of its column are passed over; false if it must be read.
+    #[inline(always)]
+    pub(super) fn skip(&mut self, bits: &mut BitReader) -> bool {
+        match self {
+            Model::Moments(model) => model.rice.skip(bits),
+            Model::Ints(model) => model.rice.skip(bits),
+            Model::Floats32(model) => !model.by_xor && model.rice.skip(bits),
+            Model::Bools(_) | Model::Floats64(_) | Model::Texts(_) => false,
+        }
+    }
+
     /// Reads a cell; `last` is the last text of this column.
     #[inline]
     pub(super) fn read<'a>(
@@ -92,8 +103,8 @@ impl Model {
             Model::Floats32(model) => Value::Float32(model.read(bits)?),
             Model::Ints(model) => model.read(bits)?,
             Model::Bools(model) => Value::Bool(model.read(bits)?),
-            Model::Floats64(model) => Value::Float64(model.read(bits)?),
-            Model::Texts(model) => Value::Text(model.read(bits, last)?),
+            Model::Floats64(model) => Value::Float64(bits.apart(|bits| model.read(bits))?),
+            Model::Texts(model) => Value::Text(bits.apart(|bits| model.read(bits, last))?),
         })
     }
 }

@@ -39,11 +39,11 @@ pub(super) struct Floats32 {
     scaled: i32,
     /// The value before, however it was written.
     raw: u32,
-    rice: Rice,
+    pub(super) rice: Rice,
     /// 10^places
     power: f32,
     places: u8,
-    by_xor: bool,
+    pub(super) by_xor: bool,
 }
 
 impl Floats32 {
@@ -114,13 +114,13 @@ impl Floats32 {
         if self.by_xor {
             self.by_xor = bits.take(1) == 1;
             if self.by_xor {
-                return Ok(self.read_xor(bits));
+                return Ok(bits.apart(|bits| self.read_xor(bits)));
             }
         }
         let number = match self.rice.read(bits) {
             Code::Short(number) => number,
-            Code::Escape(TAG_XOR) => return Ok(self.read_xor(bits)),
-            Code::Escape(tag) => self.read_escaped(tag, bits)?,
+            Code::Escape(TAG_XOR) => return Ok(bits.apart(|bits| self.read_xor(bits))),
+            Code::Escape(tag) => bits.apart(|bits| self.read_escaped(tag, bits))?,
         };
         self.scaled = self.scaled.wrapping_add(unzigzag32(number));
         let value = self.scaled as f32 / self.power;
@@ -245,6 +245,7 @@ impl Floats64 {
         self.places = places;
     }
 
+    #[inline(never)]
     pub(super) fn read(&mut self, bits: &mut BitReader) -> Result<f64, RowError> {
         let again = self.way != Way::Scaled && bits.take(1) == 1;
         let code = if again { Code::Escape(self.way.tag()) } else { self.rice.read(bits) };

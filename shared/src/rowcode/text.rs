@@ -42,7 +42,7 @@ impl Texts {
     }
 
     /// Reads a text; `last` is the last one of this column.
-    #[inline]
+    #[inline(never)]
     pub(super) fn read<'a>(
         &mut self,
         bits: &mut BitReader<'a>,

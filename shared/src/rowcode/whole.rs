@@ -19,7 +19,7 @@ const STEP: u32 = 16;
 pub(super) struct Moments {
     before: i64,
     period: i64,
-    rice: Rice,
+    pub(super) rice: Rice,
     pace: Pace,
 }
 
@@ -50,7 +50,7 @@ impl Moments {
     pub(super) fn read(&mut self, bits: &mut BitReader) -> Result<i64, RowError> {
         let (off, is_far_off) = match self.rice.read(bits) {
             Code::Short(number) => (unzigzag32(number).into(), false),
-            Code::Escape(TAG_LONG) => (unzigzag(self.rice.read_long(bits)), true),
+            Code::Escape(TAG_LONG) => (unzigzag(bits.apart(|bits| self.rice.read_long(bits))), true),
             Code::Escape(_) => return Err(RowError::Malformed),
         };
         self.learn(off, is_far_off);
@@ -80,7 +80,7 @@ impl Moments {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ints {
     before: i64,
-    rice: Rice,
+    pub(super) rice: Rice,
 }
 
 impl Ints {
@@ -104,8 +104,10 @@ impl Ints {
     pub(super) fn read(&mut self, bits: &mut BitReader) -> Result<Value<'static>, RowError> {
         let difference = match self.rice.read(bits) {
             Code::Short(number) => unzigzag32(number).into(),
-            Code::Escape(TAG_LONG) => unzigzag(self.rice.read_long(bits)),
-            Code::Escape(TAG_FLOAT) => return Ok(Value::Float64(f64::from_bits(bits.take_long(64)))),
+            Code::Escape(TAG_LONG) => unzigzag(bits.apart(|bits| self.rice.read_long(bits))),
+            Code::Escape(TAG_FLOAT) => {
+                return Ok(Value::Float64(f64::from_bits(bits.apart(|bits| bits.take_long(64)))));
+            }
             Code::Escape(_) => return Err(RowError::Malformed),
         };
         self.before = self.before.wrapping_add(difference);

@@ -115,6 +115,19 @@ pub enum BinaryOp {
     Remainder,
 }
 
+impl BinaryOp {
+    /// The comparison with its sides exchanged.
+    pub fn mirrored(self) -> Self {
+        match self {
+            BinaryOp::Less => BinaryOp::Greater,
+            BinaryOp::LessOrEqual => BinaryOp::GreaterOrEqual,
+            BinaryOp::Greater => BinaryOp::Less,
+            BinaryOp::GreaterOrEqual => BinaryOp::LessOrEqual,
+            other => other,
+        }
+    }
+}
+
 /// What a cast makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CastTo {
@@ -253,6 +266,14 @@ impl Tree {
     /// The node with this number; [`Node::Null`] where there is none.
     pub fn node(&self, id: NodeId) -> Node {
         self.nodes.get(usize::from(id)).copied().unwrap_or(Node::Null)
+    }
+
+    /// The columns that any node is: bit i for column i.
+    pub fn columns_used(&self) -> u32 {
+        self.nodes.iter().fold(0, |used, node| match node {
+            Node::Column(index) => used | 1_u32.checked_shl((*index).into()).unwrap_or(0),
+            _ => used,
+        })
     }
 
     /// Where a node stands in the text.

@@ -78,7 +78,9 @@ fn main() -> ! {
     executor::run(|spawner| start(spawner, boot))
 }
 
-/// Starts every device and spawns every task. It panics if a task has no room, which would be so at every start.
+/// Starts every device and spawns every task. It panics if a task has no room, which would be so at every start. Not
+/// inlined, as nothing that it calls: the stack it needs is given back before the tasks run.
+#[inline(never)]
 fn start(spawner: Spawner, boot: BootFacts) {
     let ethernet = Lan9118::new();
     let id = ethernet.as_ref().map_or(ID_WITHOUT_ETHERNET, Lan9118::mac_address);
@@ -93,11 +95,7 @@ fn start(spawner: Spawner, boot: BootFacts) {
         stack: stack::usage,
     };
     let seed = u32::from_be_bytes([id[2], id[3], id[4], id[5]]);
-    let samplers = SAMPLERS.init(Samplers::new(seed));
-    let now_us = Instant::now().as_micros();
-    let board = samplers::board(facts, pages::take(), QUERIES.take(), samplers, now_us);
-    let board: SharedBoard =
-        BOARD.init(RefCell::new(board.unwrap_or_else(|_| panic!("tables have no room"))));
+    let board = make_board(facts, seed);
     spawner.spawn(sample(board).unwrap());
 
     let (rx, tx) = uart::CONSOLE.start(CONSOLE_BAUD);
@@ -114,6 +112,17 @@ fn start(spawner: Spawner, boot: BootFacts) {
     spawner.spawn(uart_link(board, network, rx, tx).unwrap());
 }
 
+#[inline(never)]
+fn make_board(facts: Facts, seed: u32) -> SharedBoard {
+    let samplers = SAMPLERS.init(Samplers::new(seed));
+    let now_us = Instant::now().as_micros();
+    BOARD.init_with(|| match samplers::board(facts, pages::take(), QUERIES.take(), samplers, now_us) {
+        Ok(board) => RefCell::new(board),
+        Err(_) => panic!("tables have no room"),
+    })
+}
+
+#[inline(never)]
 fn start_network(spawner: Spawner, board: SharedBoard, ethernet: Lan9118, boot: BootFacts) -> Stack<'static> {
     let mac = ethernet.mac_address();
     defmt::info!("MAC address {=[u8; 6]:02x}", mac);
