@@ -2,7 +2,7 @@
 
 use super::{
     eval::Fault,
-    plan::{CELLS_MAX, HIDDEN_COLUMNS, Plan},
+    plan::{CELLS_MAX, Plan},
 };
 use crate::{page::Page, rowcode::TableDecoder, value::Value};
 use core::ops::Range;
