@@ -4,7 +4,7 @@ use super::{
     eval::Fault,
     plan::{CELLS_MAX, Plan},
 };
-use crate::{page::Page, rowcode::TableDecoder, value::Value};
+use crate::{page::Page, rowcode::TableDecoder, schema::HIDDEN_COLUMNS, value::Value};
 use core::ops::Range;
 
 /// Where the pages of one table come from: a board's memory, or an archive.
