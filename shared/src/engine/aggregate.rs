@@ -288,7 +288,7 @@ impl Sum {
     }
 
     fn float_total(&self) -> f64 {
-        if self.error.is_nan() { self.float } else { self.float + self.error }
+        if self.error.is_finite() { self.float + self.error } else { self.float }
     }
 
     fn total(&self) -> Result<Value<'static>, AggregateFault> {

@@ -31,20 +31,21 @@ fn length(unit: Unit) -> Length {
 }
 
 /// The beginning of the bucket of `count` units that holds `us`. Buckets are counted from 1970-01-01, weeks from
-/// the Monday before it.
-pub fn bucket_start(us: i64, unit: Unit, count: u16) -> i64 {
+/// the Monday before it. None outside the calendar.
+pub fn bucket_start(us: i64, unit: Unit, count: u16) -> Option<i64> {
     let count = i64::from(count.max(1));
     match length(unit) {
         Length::Us(unit_us) => {
             let origin = if unit == Unit::Week { MONDAY_US } else { 0 };
-            let since = us.saturating_sub(origin);
-            since.div_euclid(unit_us * count) * (unit_us * count) + origin
+            let since = us.checked_sub(origin)?;
+            since.div_euclid(unit_us * count).checked_mul(unit_us * count)?.checked_add(origin)
         }
-        Length::Months(months) => {
+        Length::Months(months) if (UTC_US_MIN..=UTC_US_MAX).contains(&us) => {
             let (year, month, _) = civil_from_days(us.div_euclid(DAY_US));
             let since = (year - 1970) * MONTHS_PER_YEAR + month - 1;
-            month_start(since.div_euclid(months * count) * (months * count))
+            Some(month_start(since.div_euclid(months * count) * (months * count)))
         }
+        Length::Months(_) => None,
     }
 }
 
@@ -81,7 +82,7 @@ mod tests {
     use std::string::{String, ToString};
 
     fn start(text: &str, unit: Unit, count: u16) -> String {
-        Utc(bucket_start(parse_rfc3339(text).unwrap(), unit, count)).to_string()
+        Utc(bucket_start(parse_rfc3339(text).unwrap(), unit, count).unwrap()).to_string()
     }
 
     fn later(text: &str, unit: Unit, count: i64) -> String {

@@ -82,7 +82,10 @@ impl<'v> Scope<'_, 'v> {
             }
             Node::Function(function, list) => return self.function(id, function, list, bump),
             Node::Increments(unit, count, x) => match self.eval(x, bump)? {
-                Value::Timestamp(us) => Value::Timestamp(calendar::bucket_start(us, unit, count)),
+                Value::Timestamp(us) => {
+                    let start = calendar::bucket_start(us, unit, count);
+                    Value::Timestamp(start.ok_or(outside_calendar(id))?)
+                }
                 _ => Value::Null,
             },
             // The planner has replaced these.
@@ -187,8 +190,7 @@ impl<'v> Scope<'_, 'v> {
                 _ => return Ok(Value::Null),
             },
         };
-        let far = Fault::new(ErrorCode::Overflow, id, "the moment is outside the calendar");
-        moved.map(Value::Timestamp).ok_or(far)
+        moved.map(Value::Timestamp).ok_or(outside_calendar(id))
     }
 
     fn is_in(&self, x: Value<'v>, list: List, bump: &mut Bump<'v>) -> Result<Option<bool>, Fault> {
@@ -263,6 +265,10 @@ pub(super) fn known<'c, 'v>(values: &'c [Value<'v>], index: u8) -> &'c Value<'v>
         Some(value) => value,
         None => &Value::Null,
     }
+}
+
+fn outside_calendar(id: NodeId) -> Fault {
+    Fault::new(ErrorCode::Overflow, id, "the moment is outside the calendar")
 }
 
 /// How two values compare; unknown if one is NULL.

@@ -175,6 +175,9 @@ pub(super) fn round(x: f64, decimals: u8) -> f64 {
     if x.abs() >= WHOLE_MIN || x.is_nan() {
         return x;
     }
+    if decimals == 0 {
+        return trunc(x + if x < 0.0 { -0.5 } else { 0.5 });
+    }
     let power = power_of_ten(decimals.min(22));
     let scaled = x.abs() * power;
     if scaled >= WHOLE_MIN {

@@ -208,6 +208,7 @@ impl<const BYTES: usize> Query<BYTES> {
         }
         self.rows.end = end;
         self.next = next;
+        self.lost = 0; // what was not told is counted again
         self.given = given;
         self.offset_left = if given == 0 { self.select.offset } else { 0 };
         true
@@ -219,6 +220,7 @@ impl<const BYTES: usize> Query<BYTES> {
             Phase::Emit(at) => *at = 0,
             Phase::Scan if self.plan.mode == Mode::Stream => {
                 self.next = self.rows.start;
+                self.lost = 0; // what was not told is counted again
                 self.offset_left = self.select.offset;
                 self.given = 0;
             }
@@ -361,11 +363,11 @@ impl<const BYTES: usize> Query<BYTES> {
         latest: Option<i64>,
     ) -> Result<(), Failure> {
         let tree = &mut self.select.tree;
-        let Some(latest) = latest else {
-            tree.nodes[id] = Node::Bool(false);
-            return Ok(());
+        // Without such a row nothing is inside; a NULL is unknown all the same.
+        let (from, latest) = match latest {
+            Some(latest) => (calendar::moved(latest, unit, -i64::from(count)).unwrap_or(i64::MIN), latest),
+            None => (i64::MAX, i64::MIN),
         };
-        let from = calendar::moved(latest, unit, -i64::from(count)).unwrap_or(i64::MIN);
         let position = tree.positions[id];
         let first = tree.nodes.len() as NodeId;
         let made = [

@@ -6,7 +6,7 @@ mod types;
 
 use super::plan::{AggregateUse, Key, Mode, Output, OutputName, Plan, TimeRange};
 use crate::{
-    limits::{COLUMNS_MAX, QUERY_TEXT_BYTES_MAX},
+    limits::{COLUMNS_MAX, EXPRESSION_DEPTH_MAX, QUERY_TEXT_BYTES_MAX, SQL_LIST_ITEMS_MAX},
     message::{ErrorCode, Failure},
     schema::Column,
     sql::tree::{List, Node, NodeId, Select, Span},
@@ -103,7 +103,7 @@ impl Resolver<'_, '_> {
                     }
                 }
                 Some(node) => {
-                    let kind = self.type_of(node, Aliases::No)?.column();
+                    let kind = self.value(node, Aliases::No)?.column();
                     let name = match (item.name, self.select.tree.node(node)) {
                         (Some(name), _) => OutputName::Text(name),
                         (None, Node::Column(column)) => OutputName::Column(column),
@@ -163,7 +163,7 @@ impl Resolver<'_, '_> {
         for index in 0..self.select.group_by.len() {
             let id = self.select.group_by[index];
             self.item_by_number(id)?;
-            let kind = self.type_of(id, Aliases::AfterColumns)?.column();
+            let kind = self.value(id, Aliases::AfterColumns)?.column();
             if self.has_aggregate(id) {
                 return Err(self.fail(ErrorCode::Syntax, id, "an aggregate makes no group"));
             }
@@ -175,10 +175,13 @@ impl Resolver<'_, '_> {
         for index in 0..self.select.order_by.len() {
             let id = self.select.order_by[index].node;
             self.item_by_number(id)?;
-            let kind = self.type_of(id, Aliases::First)?.column();
+            // A key that is a name means the item of that name; within an expression a name means the column.
+            let is_name = matches!(self.select.tree.node(id), Node::Name(_));
+            let kind = self.value(id, if is_name { Aliases::First } else { Aliases::AfterColumns })?.column();
             let descending = self.select.order_by[index].descending;
             let _ = self.plan.order.push(Key { node: id, kind, descending });
         }
+        self.check_depths()?;
         let has_aggregates = self.plan.outputs.iter().any(|output| self.has_aggregate(output.node))
             || self.select.having.is_some_and(|id| self.has_aggregate(id))
             || self.plan.order.iter().any(|key| self.has_aggregate(key.node));
@@ -209,6 +212,7 @@ impl Resolver<'_, '_> {
                 && !self.has_aggregate(node)
             {
                 let key = self.add(bucket, self.select.tree.position(node) as u16)?;
+                self.select.tree.nodes[usize::from(key)] = self.copied(node, EXPRESSION_DEPTH_MAX)?;
                 let _ = self.plan.keys.push(Key { node: key, kind, descending: false });
             }
         }
@@ -222,11 +226,78 @@ impl Resolver<'_, '_> {
             .ok()
             .and_then(|n| n.checked_sub(1))
             .and_then(|n| self.plan.outputs.get(n));
-        let Some(output) = output else {
+        let Some(output) = output.copied() else {
             return Err(self.fail(ErrorCode::Value, id, "there is no item of this number"));
         };
-        self.select.tree.nodes[usize::from(id)] = self.select.tree.node(output.node);
+        self.select.tree.nodes[usize::from(id)] = self.copied(output.node, EXPRESSION_DEPTH_MAX)?;
         Ok(())
+    }
+
+    /// A node whose children are copies: it can be changed without changing what it was copied from.
+    fn copied(&mut self, id: NodeId, depth: usize) -> Result<Node, Failure> {
+        let node = self.select.tree.node(id);
+        if depth == 0 {
+            return Err(self.too_deep(id));
+        }
+        let copy = |resolver: &mut Self, child: NodeId| {
+            let copy = resolver.copied(child, depth - 1)?;
+            resolver.add(copy, resolver.select.tree.position(child) as u16)
+        };
+        Ok(match node {
+            Node::Unary(op, x) => Node::Unary(op, copy(self, x)?),
+            Node::Binary(op, a, b) => Node::Binary(op, copy(self, a)?, copy(self, b)?),
+            Node::IsNull(negated, x) => Node::IsNull(negated, copy(self, x)?),
+            Node::Between(negated, x, low, high) => {
+                Node::Between(negated, copy(self, x)?, copy(self, low)?, copy(self, high)?)
+            }
+            Node::Like(negated, x, pattern) => Node::Like(negated, copy(self, x)?, copy(self, pattern)?),
+            Node::Cast(to, x) => Node::Cast(to, copy(self, x)?),
+            Node::Increments(unit, count, x) => Node::Increments(unit, count, copy(self, x)?),
+            Node::Aggregate(aggregate, distinct, Some(x)) => {
+                Node::Aggregate(aggregate, distinct, Some(copy(self, x)?))
+            }
+            Node::In(negated, x, list) => Node::In(negated, copy(self, x)?, self.copied_list(list, depth)?),
+            Node::Function(function, list) => Node::Function(function, self.copied_list(list, depth)?),
+            leaf => leaf,
+        })
+    }
+
+    fn copied_list(&mut self, list: List, depth: usize) -> Result<List, Failure> {
+        let mut members = heapless::Vec::<NodeId, SQL_LIST_ITEMS_MAX>::new();
+        for nth in 0..usize::from(list.len) {
+            let member = self.select.tree.list(list)[nth];
+            let copy = self.copied(member, depth - 1)?;
+            let copy = self.add(copy, self.select.tree.position(member) as u16)?;
+            let _ = members.push(copy); // no more than the list has
+        }
+        let start = self.select.tree.list_items.len();
+        self.select.tree.list_items.extend_from_slice(&members).map_err(|_| {
+            let hint = format_args!("SQL_LIST_ITEMS_MAX: shorten the query");
+            Failure::new(ErrorCode::Capacity, 0, hint)
+        })?;
+        Ok(List { start: start as u8, len: list.len })
+    }
+
+    fn too_deep(&self, id: NodeId) -> Failure {
+        let position = self.select.tree.position(id);
+        let hint = format_args!("EXPRESSION_DEPTH_MAX: at most {EXPRESSION_DEPTH_MAX} levels");
+        Failure::new(ErrorCode::Capacity, position, hint)
+    }
+
+    /// Names of items made expressions deeper than they were written.
+    fn check_depths(&self) -> Result<(), Failure> {
+        let keys = self.plan.keys.iter().chain(&self.plan.order).map(|key| key.node);
+        for root in keys.chain(self.select.having) {
+            if !self.is_within(root, EXPRESSION_DEPTH_MAX) {
+                return Err(self.too_deep(root));
+            }
+        }
+        Ok(())
+    }
+
+    fn is_within(&self, id: NodeId, depth: usize) -> bool {
+        let node = self.select.tree.node(id);
+        depth > 0 && children(self.select, node).all(|child| self.is_within(child, depth - 1))
     }
 
     /// Puts slots where keys and aggregates stand; a column that is neither has no value in a group.

@@ -1,6 +1,9 @@
 //! What expressions do with text: LIKE, case, and numbers ↔ text.
 
-use super::eval::{Bump, Fault};
+use super::{
+    eval::{Bump, Fault},
+    number::Number,
+};
 use crate::{format, message::ErrorCode, sql::tree::NodeId, value::Value};
 use core::fmt::{self, Write};
 
@@ -50,7 +53,10 @@ pub(super) fn cased<'v>(
 /// A value as text: `x::text`.
 pub(super) fn written<'v>(id: NodeId, value: Value<'_>, bump: &mut Bump<'v>) -> Result<Value<'v>, Fault> {
     let mut line = Line { room: core::mem::take(bump), used: 0 };
-    let done = format::write_cell(&value, &mut line);
+    let done = match Number::of(value) {
+        Some(Number::Float(v)) if v.is_infinite() => line.write_str(if v < 0.0 { "-Inf" } else { "Inf" }),
+        _ => format::write_cell(&value, &mut line),
+    };
     let (text, rest) = line.room.split_at_mut(line.used);
     *bump = rest;
     done.map_err(|_| full(id))?;

@@ -53,6 +53,11 @@ impl Table {
         self.pages.remove(0);
     }
 
+    /// The oldest row that is there.
+    pub(crate) fn first_row_id(&self) -> u64 {
+        shared::page::Page::read(&self.pages[0][..]).unwrap().first_row_id()
+    }
+
     pub(crate) fn rows(&self) -> u64 {
         self.next_row_id
     }

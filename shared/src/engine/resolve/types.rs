@@ -5,7 +5,7 @@ use super::{Aliases, Resolver};
 use crate::{
     command::nearest,
     engine::{calendar, plan::column_at},
-    limits::COLUMNS_MAX,
+    limits::{COLUMNS_MAX, EXPRESSION_DEPTH_MAX},
     message::{ErrorCode, Failure},
     schema::HIDDEN_COLUMNS,
     sql::tree::{Aggregate, BinaryOp, CastTo, Function, List, Node, NodeId, Span, UnaryOp},
@@ -91,14 +91,16 @@ impl Resolver<'_, '_> {
                 self.value(x, aliases)?;
                 BOOL
             }
+            // What is compared with several others is looked at once: chains of these must not multiply.
             Node::Between(_, x, low, high) => {
-                self.comparable(x, low, aliases)?;
-                self.comparable(x, high, aliases)?;
+                let mut of = self.value(x, aliases)?;
+                self.comparable(x, &mut of, low, aliases)?;
+                self.comparable(x, &mut of, high, aliases)?;
                 BOOL
             }
             Node::In(_, x, list) => {
-                self.value(x, aliases)?;
-                self.each(list, |resolver, member| resolver.comparable(x, member, aliases))?;
+                let mut of = self.value(x, aliases)?;
+                self.each(list, |resolver, member| resolver.comparable(x, &mut of, member, aliases))?;
                 BOOL
             }
             Node::Like(_, x, pattern) => {
@@ -128,7 +130,7 @@ impl Resolver<'_, '_> {
                 TIMESTAMP
             }
             Node::Period(_, _, end, x) => {
-                self.as_moment(end)?;
+                self.is_moment(end)?;
                 if self.type_of(end, aliases)? != TIMESTAMP
                     || !matches!(self.select.tree.node(end), Node::Timestamp(_))
                 {
@@ -145,7 +147,7 @@ impl Resolver<'_, '_> {
     }
 
     /// Anything but an interval, which is no value.
-    fn value(&mut self, id: NodeId, aliases: Aliases) -> Result<Type, Failure> {
+    pub(super) fn value(&mut self, id: NodeId, aliases: Aliases) -> Result<Type, Failure> {
         match self.type_of(id, aliases)? {
             Type::Interval => Err(self.mismatch(id, "an interval only moves a moment: now() - 3 days")),
             of => Ok(of),
@@ -173,7 +175,7 @@ impl Resolver<'_, '_> {
         let alias = alias.and_then(|item| item.node).filter(|node| *node != id);
         let node = match (column, alias, aliases) {
             (_, Some(item), Aliases::First) | (None, Some(item), Aliases::AfterColumns) => {
-                self.select.tree.node(item)
+                self.copied(item, EXPRESSION_DEPTH_MAX)?
             }
             (Some(column), ..) => Node::Column(column as u8),
             (None, ..) => {
@@ -218,7 +220,8 @@ impl Resolver<'_, '_> {
             | BinaryOp::LessOrEqual
             | BinaryOp::Greater
             | BinaryOp::GreaterOrEqual => {
-                self.comparable(a, b, aliases)?;
+                let mut of = self.value(a, aliases)?;
+                self.comparable(a, &mut of, b, aliases)?;
                 return Ok(BOOL);
             }
             _ => {}
@@ -257,16 +260,15 @@ impl Resolver<'_, '_> {
         Ok(TIMESTAMP)
     }
 
-    /// Two sides of a comparison; a text beside a moment is read as one.
-    fn comparable(&mut self, a: NodeId, b: NodeId, aliases: Aliases) -> Result<(), Failure> {
-        let (mut of_a, mut of_b) = (self.value(a, aliases)?, self.value(b, aliases)?);
-        if of_a == TIMESTAMP && of_b == TEXT {
-            self.as_moment(b)?;
-            of_b = self.type_of(b, aliases)?;
-        } else if of_a == TEXT && of_b == TIMESTAMP {
-            self.as_moment(a)?;
-            of_a = self.type_of(a, aliases)?;
+    /// Two sides of a comparison, the type of the first known; a text beside a moment is read as one.
+    fn comparable(&mut self, a: NodeId, of_a: &mut Type, b: NodeId, aliases: Aliases) -> Result<(), Failure> {
+        let mut of_b = self.value(b, aliases)?;
+        if *of_a == TIMESTAMP && of_b == TEXT && self.is_moment(b)? {
+            of_b = TIMESTAMP;
+        } else if *of_a == TEXT && of_b == TIMESTAMP && self.is_moment(a)? {
+            *of_a = TIMESTAMP;
         }
+        let of_a = *of_a;
         let alike = of_a.is(of_b)
             || of_b == Type::Null
             || of_a.is_number() && of_b.is_number()
@@ -281,9 +283,9 @@ impl Resolver<'_, '_> {
         Err(Failure::new(ErrorCode::Type, position, hint))
     }
 
-    /// Makes a moment of a text that stands in the query.
-    fn as_moment(&mut self, id: NodeId) -> Result<(), Failure> {
-        let Node::Text(span) = self.select.tree.node(id) else { return Ok(()) };
+    /// Makes a moment of a text that stands in the query; false if it is no such text.
+    fn is_moment(&mut self, id: NodeId) -> Result<bool, Failure> {
+        let Node::Text(span) = self.select.tree.node(id) else { return Ok(false) };
         match time::parse_timestamp(span.of(self.text)) {
             Ok(us) => self.select.tree.nodes[usize::from(id)] = Node::Timestamp(us),
             Err(_) => {
@@ -294,7 +296,7 @@ impl Resolver<'_, '_> {
                 ));
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     fn function(
@@ -363,6 +365,9 @@ impl Resolver<'_, '_> {
     ) -> Result<Type, Failure> {
         let Some(argument) = argument else { return Ok(INT) };
         let of = self.value(argument, aliases)?;
+        if self.has_aggregate(argument) {
+            return Err(self.fail(ErrorCode::Syntax, argument, "an aggregate cannot stand in another"));
+        }
         let is_sum =
             matches!(aggregate, Aggregate::Sum | Aggregate::Avg | Aggregate::Stddev | Aggregate::Variance);
         let is_range_of_text = aggregate == Aggregate::Range && of == TEXT;

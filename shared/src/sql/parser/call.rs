@@ -175,17 +175,12 @@ impl Parser<'_, '_> {
             return Err(Fault::syntax(position, "`period` stands in WHERE only"));
         }
         let (unit, count) = self.units()?;
-        let end_position = self.next.start;
         let end = self.expression()?;
-        match self.select.tree.node(end) {
-            Node::Now | Node::Timestamp(_) => {}
-            Node::Text(place) => {
-                let moment = self.moment(place)?;
-                if let Some(node) = self.select.tree.nodes.get_mut(usize::from(end)) {
-                    *node = Node::Timestamp(moment);
-                }
+        if let Node::Text(place) = self.select.tree.node(end) {
+            let moment = self.moment(place)?;
+            if let Some(node) = self.select.tree.nodes.get_mut(usize::from(end)) {
+                *node = Node::Timestamp(moment);
             }
-            _ => return Err(Fault::syntax(end_position, "a period ends at now() or at a timestamp")),
         }
         self.sign(Sign::Comma, ",")?;
         let column_position = self.next.start;
