@@ -155,20 +155,17 @@ async fn the_worst_queries_stay_within_the_stack() {
     let Some(image) = image("stack") else { return };
     let board = Qemu::boot(&image).unwrap();
     let session = session(&board).await;
-    let deep = (0..14).fold("x".to_string(), |inner, _| format!("abs({inner} + 1)"));
+    let deep = (0..14).fold("x".to_string(), |inner, _| format!("abs({inner})"));
     let members = (0..40).map(|n| n.to_string()).collect::<Vec<_>>().join(", ");
     for sql in [
         format!("SELECT {deep} FROM vibration WHERE {deep} > 0"),
-        format!("SELECT {deep} AS k, count(*), stddev(y), sum(z::float) FROM vibration GROUP BY k ORDER BY 3, 2 DESC"),
+        format!("SELECT {deep} % 9 AS k, count(*), stddev(y), sum(z::float) FROM vibration GROUP BY k ORDER BY 3, 2 DESC"),
         format!("SELECT *, {deep}, x::text, lower(y::text) FROM vibration WHERE z IN ({members}) OR x IS NOT NULL"),
         "SELECT DISTINCT state, round(voltage, 2), upper(state) FROM power ORDER BY 1, 2 DESC LIMIT 50".into(),
         "SELECT state, avg(voltage), range(current), count(DISTINCT voltage) FROM power GROUP BY state HAVING count(*) > 0".into(),
         "SELECT increments(month, 1, timestamp), last(x) FROM vibration WHERE period(week, 2, now(), timestamp)".into(),
     ] {
-        match ask_sql(&session, &sql).await {
-            Ok(_) | Err(AnswerError::Refused { code: ErrorCode::Capacity, .. }) => {}
-            Err(error) => panic!("{sql}: {error}"),
-        }
+        ask_sql(&session, &sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
     }
     ask(
         &session,

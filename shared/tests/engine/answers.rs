@@ -313,10 +313,9 @@ fn names_of_items_mean_what_they_mean_in_sqlite() {
     let grouped = "SELECT (i % 3) + 1 AS g, i % 3 AS k, count(*) FROM t WHERE i >= 0 GROUP BY i % 3";
     assert_eq!(table.ask(&format!("{grouped} HAVING sum(g) > 0")), ["1 0 4", "2 1 4", "3 2 3"]);
     assert_eq!(table.ask(&format!("{grouped} ORDER BY sum(g) DESC")), ["3 2 3", "2 1 4", "1 0 4"]);
-    let misuse = ["syntax at 44: an aggregate cannot stand in another"];
     assert_eq!(
         table.ask("SELECT sum(i) AS q, s FROM t GROUP BY s HAVING max(q) > 0"),
-        misuse.map(|s| s.replace("44", "55"))
+        ["syntax at 51: an aggregate cannot stand in another"]
     );
     assert_eq!(
         table.ask("SELECT sum(i) AS i, s FROM t GROUP BY s ORDER BY max(i)"),
