@@ -342,8 +342,8 @@ impl<W> Requests<W> {
             return self.refuse(header, ErrorCode::Busy);
         };
         let work = answerer.open(open.request, open.cursor, now);
-        if work.as_ref().is_err_and(|failure| failure.code == ErrorCode::Busy) {
-            return self.refuse(header, ErrorCode::Busy); // not begun: the bridge comes again
+        if let Err(Failure { code: code @ (ErrorCode::Busy | ErrorCode::Cursor), .. }) = work {
+            return self.refuse(header, code); // not begun: the bridge may come again
         }
         if let Some(session) = &mut self.session {
             session.seen.begin(header.request);
@@ -436,7 +436,12 @@ impl<W> Requests<W> {
                     (Header { kind: kind::UNKNOWN, generation: 0, request, sequence }, 0)
                 }
                 Aside::End { request, generation, code } => {
-                    let end = Failure::new(code, 0, format_args!(""));
+                    let hint = match code {
+                        ErrorCode::Busy => "the board is busy; ask again later",
+                        ErrorCode::Cursor => "the rest of the answer is gone; ask again",
+                        _ => "",
+                    };
+                    let end = Failure::new(code, 0, format_args!("{hint}"));
                     let len = message::write(&message::End::Err(end.as_wire()), body);
                     (Header { kind: kind::END, generation, request, sequence: 0 }, written(len))
                 }

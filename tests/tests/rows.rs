@@ -314,6 +314,40 @@ fn answers_over_a_damaged_link_are_those_of_a_whole_one() {
 }
 
 #[test]
+fn answers_over_links_that_break_are_whole_or_say_that_their_rest_is_gone() {
+    let queries = [
+        "SELECT _row_id, x, y, z FROM vibration WHERE _row_id < 1000",
+        "SELECT x, y FROM vibration WHERE _row_id < 1000 AND x > 0 LIMIT 300 OFFSET 17",
+        "SELECT _row_id FROM vibration WHERE timestamp < now() + 1 day AND _row_id < 1000",
+        "SELECT abs(x) % 60 AS k, count(*) FROM vibration WHERE _row_id < 1000 GROUP BY k",
+    ];
+    let (mut whole, mut gone) = (0, 0);
+    for seed in 0..30 {
+        in_virtual_time(async {
+            let (_, session) = clean("breaking").await;
+            sleep(Duration::from_secs(11)).await;
+            let faults = Faults { cut: 100, ..Faults::default() };
+            let (_, connect) = board("breaking", faults, seed); // the same sensors
+            let breaking = connect();
+            sleep(Duration::from_secs(11)).await;
+            for sql in queries {
+                let expected = ask_sql(&session, sql).await.unwrap();
+                match ask_sql(&breaking, sql).await {
+                    Ok(rows) => {
+                        assert_eq!(rows.answer, expected.answer, "seed {seed}: {sql}");
+                        assert_eq!(rows.lost, 0);
+                        whole += 1;
+                    }
+                    Err(AnswerError::Refused { code: ErrorCode::Cursor, .. }) => gone += 1,
+                    Err(error) => panic!("seed {seed}: {sql}: {error}"),
+                }
+            }
+        });
+    }
+    assert!(whole > gone && gone > 0, "{whole} whole, {gone} gone: the links break too rarely or too often");
+}
+
+#[test]
 fn a_row_tells_its_board_and_epoch() {
     in_virtual_time(async {
         let (_, session) = clean("identity").await;

@@ -36,9 +36,6 @@ use crate::{
 };
 use core::ops::Range;
 
-/// Pages that one step of a stream reads at most.
-const STREAM_PAGES_MAX: usize = 2;
-
 /// Where the rows of an answer go.
 pub trait RowSink {
     /// Takes a row. [`RowError::Full`] asks to come again with an empty one.
@@ -417,14 +414,11 @@ impl<const BYTES: usize> Query<BYTES> {
 
     fn stream(&mut self, pages: &impl Pages, sink: &mut impl RowSink) -> Result<Progress, Failure> {
         let given_before = self.given;
-        for _ in 0..STREAM_PAGES_MAX {
-            if self.select.limit.is_some_and(|limit| self.given >= limit) {
-                self.next = self.rows.end;
-            }
-            let Some(page) = self.next_page_in_time(pages)? else { break };
-            if !self.stream_page(pages, &page, sink, given_before)? {
-                break; // the sink is full
-            }
+        if self.select.limit.is_some_and(|limit| self.given >= limit) {
+            self.next = self.rows.end;
+        }
+        if let Some(page) = self.next_page_in_time(pages)? {
+            self.stream_page(pages, &page, sink)?;
         }
         Ok(if self.given > given_before {
             Progress::Rows(self.next)
@@ -435,23 +429,23 @@ impl<const BYTES: usize> Query<BYTES> {
         })
     }
 
-    /// Gives the rows of a page; false if the sink, empty before `given_before`, has no room for the next.
+    /// Gives the rows of a page, as many as the empty sink has room for.
     fn stream_page(
         &mut self,
         pages: &impl Pages,
         page: &Page<'_>,
         sink: &mut impl RowSink,
-        given_before: u64,
-    ) -> Result<bool, Failure> {
+    ) -> Result<(), Failure> {
+        let given_before = self.given;
         let mut rows = PageRows::new(pages, page, &self.plan, self.next..self.rows.end);
         let streamed = self.stream_rows(pages, &mut rows, sink);
         self.next = rows.next();
         match streamed.map_err(|fault| self.scan_failure(fault))? {
-            Ok(()) => Ok(true),
+            Ok(()) => Ok(()),
             Err(error) => {
                 self.next -= 1; // this row comes again
                 match error {
-                    RowError::Full if self.given > given_before => Ok(false),
+                    RowError::Full if self.given > given_before => Ok(()),
                     error => Err(sink_failure(error)),
                 }
             }

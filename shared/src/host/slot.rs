@@ -270,6 +270,15 @@ impl Slot {
                 self.send = Send::Open; // it was not begun, so this does not begin it twice
                 return Heard::Busy;
             }
+            Some(Err(WireError { code: ErrorCode::Cursor, .. }))
+                if self.cursor.is_some() && !self.delivered =>
+            {
+                // The rest of the answer is gone, but none of it has come yet: it begins anew.
+                self.cursor = None;
+                self.rows_lost = 0;
+                self.resume();
+                return Heard::Taken;
+            }
             Some(Err(WireError { code: ErrorCode::NotExecuted, .. })) => Ending::NotExecuted,
             Some(Err(WireError { code: ErrorCode::Forgotten, .. })) => Ending::OutcomeUnknown,
             Some(Err(error)) => Ending::Failed(error),
