@@ -121,6 +121,7 @@ impl<const N: usize> Encoder<N> {
 
     /// The end of a run is near: what was learnt from a row that does not fit is forgotten again.
     #[cold]
+    #[inline(never)]
     fn write_if_it_fits(
         &mut self,
         nulls: u32,
