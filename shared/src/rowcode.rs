@@ -278,8 +278,8 @@ fn read_row<'a>(
     for ((model, last), cell) in models.iter_mut().zip(texts).zip(cells) {
         if nulls & 1 != 0 {
             *cell = Value::Null;
-        } else if wanted & 1 != 0 || !model.skip(&mut at_hand) {
-            *cell = model.read(&mut at_hand, last)?;
+        } else {
+            model.read(&mut at_hand, last, wanted & 1 != 0, cell)?;
         }
         (nulls, wanted) = (nulls >> 1, wanted >> 1);
     }
