@@ -10,6 +10,7 @@ use core::fmt::Write as _;
 use shared::{
     engine::Query,
     limits::{BOARD_ID_BYTES_MAX, QUERIES_MAX},
+    page::PageBuffer,
 };
 
 pub use shared::message::ResetReason;
@@ -70,6 +71,11 @@ impl<'m> Board<'m> {
             let _ = write!(id_text, "{byte:02x}"); // there is room for every byte
         }
         Self { facts, clock: UtcClock::default(), store, schedule, queries: Queries::new(queries), id_text }
+    }
+
+    /// A board that has just started, without tables: they can be added where it stands, for a board is large.
+    pub fn empty(facts: Facts, pages: &'m mut [PageBuffer], queries: &'m mut QueryMemory) -> Self {
+        Self::new(facts, Store::empty(pages), Schedule::default(), queries)
     }
 
     /// Makes the rows that are due, and says when the next one is.

@@ -110,6 +110,7 @@ impl Answerer for Board<'_> {
 }
 
 impl Board<'_> {
+    #[inline(never)]
     fn command(
         &mut self,
         command: Command<'_>,
@@ -173,6 +174,7 @@ impl Board<'_> {
     }
 
     /// A column that is not given is NULL.
+    #[inline(never)]
     fn insert(&mut self, insert: &Insert<'_>, uptime_us: u64) -> Result<Task, Failure> {
         let catalog = self.store.catalog();
         let table = find(catalog, insert.dbms, insert.table, 0)?;
@@ -206,6 +208,7 @@ impl Board<'_> {
         Ok(Task::Parts(Answer::Nothing, 0))
     }
 
+    #[inline(never)]
     fn create_table(&mut self, create: &CreateTable<'_>) -> Result<Task, Failure> {
         let columns: heapless::Vec<(&str, ColumnType), TABLE_COLUMNS_MAX> =
             create.columns.iter().map(|column| (column.name, column.kind)).collect();
@@ -227,6 +230,7 @@ impl Board<'_> {
         Ok(Task::Parts(Answer::Nothing, 0))
     }
 
+    #[inline(never)]
     fn set_sample(
         &mut self,
         dbms: &str,
@@ -251,6 +255,7 @@ impl Board<'_> {
     }
 
     /// The part with this number, or the end.
+    #[inline(never)]
     fn part(&self, answer: Answer, index: usize, body: &mut [u8], now: Now<'_>) -> Step {
         let mut text = heapless::String::<HELP_BYTES_MAX>::new();
         let part = match (answer, index) {
@@ -305,6 +310,7 @@ impl Board<'_> {
     }
 }
 
+#[inline(never)]
 fn unknown_column<'n>(name: &str, position: usize, names: impl Iterator<Item = &'n str>) -> Failure {
     let names: heapless::Vec<&str, TABLE_COLUMNS_MAX> = names.take(TABLE_COLUMNS_MAX).collect();
     match nearest(name, &names) {

@@ -108,6 +108,7 @@ impl Board<'_> {
     }
 
     /// The head, then a batch at a time, then the end.
+    #[inline(never)]
     pub(crate) fn list(&mut self, listing: &mut Listing, body: &mut [u8], uptime_us: u64) -> Step {
         let end = self.listed_rows(listing, uptime_us);
         if !listing.is_begun {
@@ -135,6 +136,7 @@ impl Board<'_> {
     }
 
     /// How many rows there are.
+    #[inline(never)]
     fn listed_rows(&mut self, listing: &Listing, uptime_us: u64) -> u64 {
         match &listing.listed {
             Listed::Databases(tables) | Listed::Tables(tables) | Listed::Counts(tables) => {
@@ -153,6 +155,7 @@ impl Board<'_> {
         }
     }
 
+    #[inline(never)]
     fn listed_row(&mut self, listing: &Listing, uptime_us: u64, give: &mut dyn FnMut(&[Value<'_>])) {
         let nth = listing.next;
         let mut cells = [Value::Null; CELLS_MAX];
@@ -193,6 +196,7 @@ impl Board<'_> {
         self.schedule.periods().count() as u64 + 1
     }
 
+    #[inline(never)]
     fn process(&self, nth: u64, give: &mut dyn FnMut(&[Value<'_>])) {
         match self.schedule.periods().nth(nth as usize) {
             Some((table, period_us)) => {
@@ -212,6 +216,7 @@ impl Board<'_> {
 }
 
 /// A cell's text, cut where it does not fit.
+#[inline(never)]
 fn line(text: core::fmt::Arguments<'_>) -> heapless::String<TEXT_BYTES_MAX> {
     let mut line = heapless::String::new();
     // What does not fit is left out: these lines are for people, and short.

@@ -131,6 +131,7 @@ fn gone() -> Failure {
 }
 
 /// Reads and plans a query; returns its table.
+#[inline(never)]
 fn plan(query: &mut Query, sql: &Sql<'_>, around: Surroundings<'_>) -> Result<TableId, Failure> {
     let (name, position) = query.table_of(sql.text)?;
     let catalog = around.store.catalog();
@@ -142,6 +143,7 @@ fn plan(query: &mut Query, sql: &Sql<'_>, around: Surroundings<'_>) -> Result<Ta
 }
 
 /// The table of this name, or what is near it.
+#[inline(never)]
 pub(crate) fn find(catalog: &Catalog, dbms: &str, name: &str, position: usize) -> Result<TableId, Failure> {
     if let Some(table) = catalog.find(dbms, name) {
         return Ok(table);
@@ -174,6 +176,7 @@ pub(crate) fn columns(catalog: &Catalog, table: TableId) -> Columns<'_> {
     catalog.table(table).into_iter().flat_map(|table| table.columns()).collect()
 }
 
+#[inline(never)]
 fn give_head(
     query: &mut Query,
     work: &QueryWork,
@@ -195,6 +198,7 @@ fn give_head(
     })
 }
 
+#[inline(never)]
 fn give_rows(
     query: &mut Query,
     work: &mut QueryWork,

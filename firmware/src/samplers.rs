@@ -11,8 +11,7 @@ pub mod vibration;
 use crate::{
     board::{Board, Facts, QueryMemory},
     catalog::TableError,
-    sample::{Sampler, Schedule},
-    store::Store,
+    sample::Sampler,
 };
 use environment::Environment;
 use power::Power;
@@ -37,9 +36,7 @@ impl Samplers {
     }
 }
 
-/// A board with one sensor of each kind. Each table has a quarter of the pages; the rest is for tables that are
-/// created. Not inlined: it is large, and done once.
-#[inline(never)]
+/// A board with one sensor of each kind; see [`add`].
 pub fn board<'m>(
     facts: Facts,
     pages: &'m mut [PageBuffer],
@@ -47,16 +44,22 @@ pub fn board<'m>(
     samplers: &'m mut Samplers,
     uptime_us: u64,
 ) -> Result<Board<'m>, TableError> {
-    let quarter = pages.len() / 4;
-    let tables = [(&environment::TABLE, quarter), (&power::TABLE, quarter), (&vibration::TABLE, quarter)];
-    let store = Store::new(pages, &tables)?;
-    let mut schedule = Schedule::default();
+    let mut board = Board::empty(facts, pages, queries);
+    add(&mut board, samplers, uptime_us)?;
+    Ok(board)
+}
+
+/// Gives a board one sensor of each kind. Each table has a quarter of the pages; the rest is for tables that are
+/// created.
+pub fn add<'m>(board: &mut Board<'m>, samplers: &'m mut Samplers, uptime_us: u64) -> Result<(), TableError> {
     let Samplers { environment, power, vibration } = samplers;
     let all: [&'m mut dyn Sampler; 3] = [environment, power, vibration];
+    let quarter = board.store.page_count() / 4;
     for sampler in all {
-        schedule.add(&store, sampler, uptime_us);
+        board.store.add(sampler.table(), quarter)?;
+        board.schedule.add(&board.store, sampler, uptime_us);
     }
-    Ok(Board::new(facts, store, schedule, queries))
+    Ok(())
 }
 
 /// Whole noise around 0, small more often than large, at most `bound` off.

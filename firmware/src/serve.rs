@@ -33,8 +33,7 @@ pub enum Closed {
 ///
 /// Cancelling it (dropping it) ends the session and gives its queries back; rows and clock are the board's and stay.
 pub async fn serve(board: &RefCell<Board<'_>>, clock: &impl Clock, rx: impl Read, tx: impl Write) -> Closed {
-    let device = RefCell::new(Device::new());
-    let link = Link { board, clock, device, heard: Signal::new(), opened_us: clock.uptime_us() };
+    let link = Link::new(board, clock);
     match select(link.receive(rx), link.send(tx)).await {
         Either::First(closed) | Either::Second(closed) => closed,
     }
@@ -59,7 +58,14 @@ impl<C> Drop for Link<'_, '_, C> {
     }
 }
 
-impl<C: Clock> Link<'_, '_, C> {
+impl<'a, 'm, C: Clock> Link<'a, 'm, C> {
+    /// Not inlined: it passes over the stack, which need not be as deep ever after.
+    #[inline(never)]
+    fn new(board: &'a RefCell<Board<'m>>, clock: &'a C) -> Self {
+        let device = RefCell::new(Device::new());
+        Self { board, clock, device, heard: Signal::new(), opened_us: clock.uptime_us() }
+    }
+
     async fn receive(&self, mut rx: impl Read) -> Closed {
         let mut bytes = [0; READ_BYTES];
         loop {

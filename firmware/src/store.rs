@@ -71,14 +71,28 @@ impl<'m> Store<'m> {
         pages: &'m mut [PageBuffer],
         tables: &[(&'static TableSpec, usize)],
     ) -> Result<Self, TableError> {
-        let mut store =
-            Self { pages, catalog: Catalog::default(), rings: heapless::Vec::new(), pages_used: 0 };
+        let mut store = Self::empty(pages);
         for (spec, budget) in tables {
-            store.check_pages(*budget)?;
-            let id = store.catalog.add(spec)?;
-            store.begin_ring(id, *budget)?;
+            store.add(spec, *budget)?;
         }
         Ok(store)
+    }
+
+    /// A store in `pages` without tables.
+    pub fn empty(pages: &'m mut [PageBuffer]) -> Self {
+        Self { pages, catalog: Catalog::default(), rings: heapless::Vec::new(), pages_used: 0 }
+    }
+
+    /// Adds a table that the board was built with, in so many pages.
+    pub(crate) fn add(&mut self, spec: &'static TableSpec, budget: usize) -> Result<(), TableError> {
+        self.check_pages(budget)?;
+        let id = self.catalog.add(spec)?;
+        self.begin_ring(id, budget)
+    }
+
+    /// How many pages there are.
+    pub(crate) fn page_count(&self) -> usize {
+        self.pages.len()
     }
 
     /// Which tables there are.

@@ -39,6 +39,7 @@ impl TestRows {
     }
 
     /// The head, then a batch at a time, then the end.
+    #[inline(never)]
     pub(crate) fn step(&mut self, body: &mut [u8]) -> Step {
         let end = u64::from(self.test.rows);
         let written = if !self.started {

@@ -121,6 +121,7 @@ impl<const N: usize> Encoder<N> {
 
     /// The end of a run is near: what was learnt from a row that does not fit is forgotten again.
     #[cold]
+    #[inline(never)]
     fn write_if_it_fits(
         &mut self,
         nulls: u32,
@@ -277,8 +278,8 @@ fn read_row<'a>(
     for ((model, last), cell) in models.iter_mut().zip(texts).zip(cells) {
         if nulls & 1 != 0 {
             *cell = Value::Null;
-        } else if wanted & 1 != 0 || !model.skip(&mut at_hand) {
-            *cell = model.read(&mut at_hand, last)?;
+        } else {
+            model.read(&mut at_hand, last, wanted & 1 != 0, cell)?;
         }
         (nulls, wanted) = (nulls >> 1, wanted >> 1);
     }

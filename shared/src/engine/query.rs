@@ -301,6 +301,7 @@ impl<const BYTES: usize> Query<BYTES> {
 
     // ---- The ends of periods ----
 
+    #[inline(never)]
     fn look_for_period(&mut self, pages: &impl Pages, latest: Option<i64>) -> Result<(), Failure> {
         let is_period = |node: &Node| matches!(node, Node::Period(..));
         let Some(id) = self.select.tree.nodes.iter().position(is_period) else {
@@ -453,6 +454,7 @@ impl<const BYTES: usize> Query<BYTES> {
     }
 
     /// Gives rows until there are no more, there are enough, or the sink refuses one.
+    #[inline(never)]
     fn stream_rows(
         &mut self,
         pages: &impl Pages,
@@ -511,6 +513,7 @@ impl<const BYTES: usize> Query<BYTES> {
     }
 
     /// Takes all rows of a page; true if no more are needed.
+    #[inline(never)]
     fn gather_rows(&mut self, pages: &impl Pages, rows: &mut PageRows<'_>) -> Result<bool, ScanFault> {
         let Self { select, plan, text, work, .. } = self;
         let keep = Plan::rows_kept(select);
@@ -552,6 +555,7 @@ impl<const BYTES: usize> Query<BYTES> {
     // ---- What was computed ----
 
     /// Puts one record in its place.
+    #[inline(never)]
     fn finish(&mut self, record: usize) -> Result<(), Failure> {
         if record >= self.work.records() || self.plan.mode == Mode::Sort {
             self.phase = Phase::Emit(0);
@@ -576,6 +580,7 @@ impl<const BYTES: usize> Query<BYTES> {
         self.select.limit.map_or(left, |limit| left.min(limit))
     }
 
+    #[inline(never)]
     fn emit(&mut self, at: u64, sink: &mut impl RowSink) -> Result<Progress, Failure> {
         let (mut at, begun, end) = (at, at, self.rows_computed());
         let sorted = Sorted { select: &self.select, plan: &self.plan, text: &self.text };
@@ -597,6 +602,7 @@ impl<const BYTES: usize> Query<BYTES> {
     }
 
     /// Says how the query is run, a step at a time.
+    #[inline(never)]
     pub fn explain(&self, pages: &impl Pages, mut say: impl FnMut(&'static str, core::fmt::Arguments<'_>)) {
         let (mut read, mut skipped, mut next) = (0_u32, 0_u32, self.rows.start);
         while next < self.rows.end

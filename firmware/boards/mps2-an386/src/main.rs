@@ -116,10 +116,11 @@ fn start(spawner: Spawner, boot: BootFacts) {
 fn make_board(facts: Facts, seed: u32) -> SharedBoard {
     let samplers = SAMPLERS.init(Samplers::new(seed));
     let now_us = Instant::now().as_micros();
-    BOARD.init_with(|| match samplers::board(facts, pages::take(), QUERIES.take(), samplers, now_us) {
-        Ok(board) => RefCell::new(board),
-        Err(_) => panic!("tables have no room"),
-    })
+    let board = BOARD.init_with(|| RefCell::new(Board::empty(facts, pages::take(), QUERIES.take())));
+    if samplers::add(board.get_mut(), samplers, now_us).is_err() {
+        panic!("tables have no room");
+    }
+    board
 }
 
 #[inline(never)]

@@ -1,4 +1,4 @@
-//! The firmware image of the Nucleo-H743ZI: starts the devices and one task a link.
+//! The firmware image of the Nucleo-H743ZI: starts the devices, the samplers and one task a link.
 //!
 //! Links: USART3, which the ST-LINK shows as a serial port, and TCP port 7000 with two sockets. Protocol
 //! decisions are not made here.
@@ -7,6 +7,7 @@
 #![no_main]
 
 mod chip;
+mod pages;
 mod panic;
 mod retained;
 mod serial;
@@ -25,9 +26,11 @@ use embassy_stm32::rng::{self, Rng};
 use embassy_stm32::usart::{self, BufferedUartRx};
 use embassy_stm32::wdg::IndependentWatchdog;
 use embassy_stm32::{Peripherals, bind_interrupts};
-use embassy_time::{Duration, Timer};
+use embassy_time::{Duration, Instant, Timer};
+use firmware::board::{QueryMemory, query_memory};
 use firmware::clock::EmbassyClock;
 use firmware::net::{self, LINK_PORT, LINK_SOCKETS, LinkBuffers};
+use firmware::samplers::{self, Samplers};
 use firmware::serve::Closed;
 use firmware::{Board, Facts};
 use static_cell::{ConstStaticCell, StaticCell};
@@ -49,7 +52,7 @@ const WATCHDOG_TIMEOUT_US: u32 = 4_000_000;
 const WATCHDOG_PET_EVERY: Duration = Duration::from_millis(500);
 
 type Device = Ethernet<'static, ETH, GenericPhy<Sma<'static, ETH_SMA>>>;
-type SharedBoard = &'static RefCell<Board>;
+type SharedBoard = &'static RefCell<Board<'static>>;
 
 static LINK_BUFFERS: ConstStaticCell<[LinkBuffers; LINK_SOCKETS]> =
     ConstStaticCell::new([const { LinkBuffers::new() }; LINK_SOCKETS]);
@@ -59,7 +62,9 @@ static LINK_BUFFERS: ConstStaticCell<[LinkBuffers; LINK_SOCKETS]> =
 static FRAMES: ConstStaticCell<PacketQueue<FRAMES_TX, FRAMES_RX>> = ConstStaticCell::new(PacketQueue::new());
 
 static NETWORK: StaticCell<StackResources<SOCKETS>> = StaticCell::new();
-static BOARD: StaticCell<RefCell<Board>> = StaticCell::new();
+static QUERIES: ConstStaticCell<QueryMemory> = ConstStaticCell::new(query_memory());
+static SAMPLERS: StaticCell<Samplers> = StaticCell::new();
+static BOARD: StaticCell<RefCell<Board<'static>>> = StaticCell::new();
 static EXECUTOR: StaticCell<Executor> = StaticCell::new();
 
 bind_interrupts!(struct Irqs {
@@ -75,7 +80,9 @@ fn main() -> ! {
     EXECUTOR.init(Executor::new()).run(|spawner| start(spawner, peripherals, boot))
 }
 
-/// Starts every device and spawns every task. It can panic: a board without its devices is none.
+/// Starts every device and spawns every task. It can panic: a board without its devices is none. Not inlined, so that
+/// the stack it needs is given back before the tasks run.
+#[inline(never)]
 fn start(spawner: Spawner, p: Peripherals, boot: BootFacts) {
     // First of all, since a device that does not answer would keep its driver waiting for ever.
     let mut watchdog = IndependentWatchdog::new(p.IWDG1, WATCHDOG_TIMEOUT_US);
@@ -87,7 +94,7 @@ fn start(spawner: Spawner, p: Peripherals, boot: BootFacts) {
     let uid = embassy_stm32::uid::uid();
     let reset_reason = chip::take_reset_reason(boot.panicked);
     defmt::info!("boot {=u32}, panics {=u32}, {=str}", boot.boots, boot.panics, reset_reason.name());
-    let board: SharedBoard = BOARD.init(RefCell::new(Board::new(Facts {
+    let board = make_board(Facts {
         kind: "nucleo-h743zi",
         id: uid.into_iter().collect(),
         // Zero would mean that there is no source of randomness.
@@ -96,7 +103,8 @@ fn start(spawner: Spawner, p: Peripherals, boot: BootFacts) {
         panic_count: boot.panics,
         reset_reason,
         stack: stack::usage,
-    })));
+    });
+    spawner.spawn(sample(board).unwrap());
 
     let (rx, tx) = serial::start(p.USART3, p.PD9, p.PD8, Irqs, LINK_BAUD);
     spawner.spawn(serial_link(board, rx, tx).unwrap());
@@ -131,6 +139,24 @@ fn start(spawner: Spawner, p: Peripherals, boot: BootFacts) {
     for buffers in LINK_BUFFERS.take() {
         spawner.spawn(tcp_link(board, network, buffers).unwrap());
     }
+}
+
+/// The board where it stays, with made-up sensors: real ones take their place in `samplers`.
+#[inline(never)]
+fn make_board(facts: Facts) -> SharedBoard {
+    let seed = facts.id.iter().fold(0, |seed: u32, byte| seed.rotate_left(8) ^ u32::from(*byte));
+    let samplers = SAMPLERS.init(Samplers::new(seed));
+    let board = BOARD.init_with(|| RefCell::new(Board::empty(facts, pages::take(), QUERIES.take())));
+    if samplers::add(board.get_mut(), samplers, Instant::now().as_micros()).is_err() {
+        panic!("tables have no room");
+    }
+    board
+}
+
+/// Fills the tables.
+#[embassy_executor::task]
+async fn sample(board: SharedBoard) -> ! {
+    firmware::sample::sample(board, &EmbassyClock).await
 }
 
 /// All tasks share one executor: one that never yields keeps this one from petting, and the board resets.
