@@ -12,8 +12,10 @@ use crate::{
     value::{ColumnType, Value},
 };
 
-/// The model of a column.
+/// The model of a column. Its tag stands apart and the models are packed, so that it is told from others at once and
+/// takes no more room.
 #[derive(Clone, Copy, Debug)]
+#[repr(u8)]
 pub(super) enum Model {
     Bools(Bools),
     Ints(Ints),

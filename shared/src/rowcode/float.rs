@@ -165,6 +165,7 @@ impl Way {
 
 /// Floats of 64 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(Rust, packed(4))]
 pub(super) struct Floats64 {
     /// Whole numbers up to 2^53.
     scaled: i64,

@@ -16,6 +16,7 @@ const STEP: u32 = 16;
 
 /// Moments that come about once in a period: each as its difference from the one before and the period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(Rust, packed(4))]
 pub(super) struct Moments {
     before: i64,
     period: i64,
@@ -78,6 +79,7 @@ impl Moments {
 
 /// Whole numbers, each as its difference from the one before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(Rust, packed(4))]
 pub(super) struct Ints {
     before: i64,
     pub(super) rice: Rice,
