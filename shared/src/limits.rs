@@ -90,6 +90,8 @@ pub const EXPRESSION_TEXT_BYTES_MAX: usize = 256;
 pub const WORKSPACE_BYTES: usize = 4096;
 /// Queries that a board runs at once; the next one waits.
 pub const QUERIES_MAX: usize = 3;
+/// Bytes of stack that the QEMU board uses at most, whatever it is asked.
+pub const STACK_BYTES_BUDGET: u32 = 20 * 1024;
 /// Groups of a query.
 pub const GROUPS_MAX: usize = 128;
 /// Rows that are sorted; with a LIMIT, only so many of the first are kept.

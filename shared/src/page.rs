@@ -60,12 +60,14 @@ impl PageWriter {
         let mut bits = usize::from(self.head.payload_bits);
         self.encoder.append(cells, &mut page[PAGE_HEADER_BYTES..], &mut bits)?;
         self.head.payload_bits = bits as u16; // no more than PAYLOAD_BITS_MAX
-        if self.head.row_count == 0 {
-            self.head.time_min_us = time_us;
-        }
         self.head.time_max_us = time_us;
         self.head.row_count += 1;
-        self.head.write(page);
+        if self.head.row_count == 1 {
+            self.head.time_min_us = time_us;
+            self.head.write(page);
+        } else {
+            self.head.write_end(page);
+        }
         Ok(())
     }
 
@@ -183,7 +185,15 @@ struct Head {
 }
 
 impl Head {
+    /// Writes what a row changes that is not the first.
     #[inline]
+    fn write_end(&self, page: &mut PageBuffer) {
+        page[4..6].copy_from_slice(&self.row_count.to_le_bytes());
+        page[6..8].copy_from_slice(&self.payload_bits.to_le_bytes());
+        page[24..32].copy_from_slice(&self.time_max_us.to_le_bytes());
+    }
+
+    #[inline(never)]
     fn write(&self, page: &mut PageBuffer) {
         page[..4].copy_from_slice(&self.schema_hash.to_le_bytes());
         page[4..6].copy_from_slice(&self.row_count.to_le_bytes());

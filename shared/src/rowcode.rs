@@ -179,6 +179,7 @@ impl<'a, const N: usize> Decoder<'a, N> {
 
     /// Reads the next row into the first of `cells`, one for each column. `Ok(false)`: there is no more. A fault in
     /// the bytes does not go away.
+    #[inline(always)]
     pub fn next_row(&mut self, cells: &mut [Value<'a>]) -> Result<bool, RowError> {
         if let Some(fault) = self.fault {
             return Err(fault);
@@ -278,8 +279,8 @@ fn read_row<'a>(
     for ((model, last), cell) in models.iter_mut().zip(texts).zip(cells) {
         if nulls & 1 != 0 {
             *cell = Value::Null;
-        } else {
-            model.read(&mut at_hand, last, wanted & 1 != 0, cell)?;
+        } else if wanted & 1 != 0 || !model.skip(&mut at_hand) {
+            *cell = model.read(&mut at_hand, last)?;
         }
         (nulls, wanted) = (nulls >> 1, wanted >> 1);
     }

@@ -202,6 +202,7 @@ fn seen_of(group: usize, index: usize) -> [u8; SEEN_BYTES - HASH_BYTES] {
 }
 
 /// Whether an aggregate of different values sees this one for the first time in its group.
+#[inline(never)]
 fn is_new<const BYTES: usize>(
     work: &mut Workspace<BYTES>,
     group: usize,

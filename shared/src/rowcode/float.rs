@@ -39,6 +39,7 @@ pub(super) struct Floats32 {
     scaled: i32,
     /// The value before, however it was written.
     raw: u32,
+    pub(super) rice: Rice,
     /// 10^places
     power: f32,
     places: u8,
@@ -48,23 +49,23 @@ pub(super) struct Floats32 {
 impl Floats32 {
     /// More places and a long difference of up to 27 bits; by XOR it is less.
     pub(super) const BITS_MAX: usize = 1 + ESCAPE_BITS + PLACES_BITS as usize + LONG_HEAD_BITS + 27;
-    pub(super) const NEW: Self = Self { scaled: 0, raw: 0, power: 1.0, places: 0, by_xor: false };
-    pub(super) const RICE: Rice = Rice::new(STEP);
+    pub(super) const NEW: Self =
+        Self { scaled: 0, raw: 0, rice: Rice::new(STEP), power: 1.0, places: 0, by_xor: false };
 
     #[inline]
-    pub(super) fn write(&mut self, value: f32, rice: &mut Rice, out: &mut BitWriter) {
+    pub(super) fn write(&mut self, value: f32, out: &mut BitWriter) {
         match scaled32(value, self.power) {
             Some(scaled) if !self.by_xor => {
-                rice.write(zigzag32(scaled - self.scaled), out);
+                self.rice.write(zigzag32(scaled - self.scaled), out);
                 self.scaled = scaled;
             }
-            _ => self.write_otherwise(value, rice, out),
+            _ => self.write_otherwise(value, out),
         }
         self.raw = value.to_bits();
     }
 
     #[cold]
-    fn write_otherwise(&mut self, value: f32, rice: &mut Rice, out: &mut BitWriter) {
+    fn write_otherwise(&mut self, value: f32, out: &mut BitWriter) {
         let Some((places, scaled)) = self.more_places(value) else {
             if self.by_xor {
                 out.put(1, 1)
@@ -83,7 +84,7 @@ impl Floats32 {
             out.put(places.into(), PLACES_BITS);
             self.scale_up(places);
         }
-        rice.write(zigzag32(scaled - self.scaled), out);
+        self.rice.write(zigzag32(scaled - self.scaled), out);
         self.scaled = scaled;
     }
 
@@ -108,50 +109,43 @@ impl Floats32 {
         self.power = POWERS32[usize::from(places)];
     }
 
-    /// The value of a short code.
-    #[inline(always)]
-    pub(super) fn short(&mut self, number: u32) -> f32 {
+    #[inline]
+    pub(super) fn read(&mut self, bits: &mut BitReader) -> Result<f32, RowError> {
+        if self.by_xor {
+            self.by_xor = bits.take(1) == 1;
+            if self.by_xor {
+                return Ok(bits.apart(|bits| self.read_xor(bits)));
+            }
+        }
+        let number = match self.rice.read(bits) {
+            Code::Short(number) => number,
+            Code::Escape(TAG_XOR) => return Ok(bits.apart(|bits| self.read_xor(bits))),
+            Code::Escape(tag) => bits.apart(|bits| self.read_escaped(tag, bits))?,
+        };
         self.scaled = self.scaled.wrapping_add(unzigzag32(number));
         let value = self.scaled as f32 / self.power;
         self.raw = value.to_bits();
-        value
+        Ok(value)
     }
 
-    /// The value that follows one by XOR.
-    pub(super) fn after_xor(&mut self, rice: &mut Rice, bits: &mut BitReader) -> Result<f32, RowError> {
-        if bits.take(1) == 1 {
-            return Ok(self.read_xor(bits));
-        }
-        self.by_xor = false;
-        match rice.read(bits) {
-            Code::Short(number) => Ok(self.short(number)),
-            Code::Escape(tag) => self.escaped(tag, rice, bits),
-        }
-    }
-
-    /// The value of an escape.
-    pub(super) fn escaped(
-        &mut self,
-        tag: u32,
-        rice: &mut Rice,
-        bits: &mut BitReader,
-    ) -> Result<f32, RowError> {
-        let number = match tag {
-            TAG_LONG => u32::try_from(rice.read_long(bits)).map_err(|_| RowError::Malformed)?,
-            TAG_PLACES => {
-                self.scale_up(read_places(bits, self.places, POWERS32.len())?);
-                rice.read_number(bits)?
-            }
-            TAG_XOR => return Ok(self.read_xor(bits)),
-            _ => return Err(RowError::Malformed),
-        };
-        Ok(self.short(number))
-    }
-
+    #[inline(never)]
     fn read_xor(&mut self, bits: &mut BitReader) -> f32 {
         self.by_xor = true;
         self.raw ^= read_xor32(bits);
         f32::from_bits(self.raw)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn read_escaped(&mut self, tag: u32, bits: &mut BitReader) -> Result<u32, RowError> {
+        match tag {
+            TAG_LONG => u32::try_from(self.rice.read_long(bits)).map_err(|_| RowError::Malformed),
+            TAG_PLACES => {
+                self.scale_up(read_places(bits, self.places, POWERS32.len())?);
+                self.rice.read_number(bits)
+            }
+            _ => Err(RowError::Malformed),
+        }
     }
 }
 
@@ -171,6 +165,7 @@ impl Way {
 
 /// Floats of 64 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(Rust, packed(4))]
 pub(super) struct Floats64 {
     /// Whole numbers up to 2^53.
     scaled: i64,
@@ -178,6 +173,7 @@ pub(super) struct Floats64 {
     raw: u64,
     /// The last 32-bit float that was widened.
     narrow: u32,
+    rice: Rice,
     places: u8,
     way: Way,
 }
@@ -185,18 +181,18 @@ pub(super) struct Floats64 {
 impl Floats64 {
     /// More places and a long difference; by XOR it is less.
     pub(super) const BITS_MAX: usize = 1 + ESCAPE_BITS + PLACES_BITS as usize + LONG_HEAD_BITS + 64;
-    pub(super) const NEW: Self = Self { scaled: 0, raw: 0, narrow: 0, places: 0, way: Way::Scaled };
-    pub(super) const RICE: Rice = Rice::new(STEP);
+    pub(super) const NEW: Self =
+        Self { scaled: 0, raw: 0, narrow: 0, rice: Rice::new(STEP), places: 0, way: Way::Scaled };
 
-    pub(super) fn write(&mut self, value: f64, rice: &mut Rice, out: &mut BitWriter) {
+    pub(super) fn write(&mut self, value: f64, out: &mut BitWriter) {
         match self.more_places(value) {
-            Some((places, scaled)) => self.write_scaled(places, scaled, rice, out),
+            Some((places, scaled)) => self.write_scaled(places, scaled, out),
             None => self.write_xor(value, out),
         }
         self.raw = value.to_bits();
     }
 
-    fn write_scaled(&mut self, places: u8, scaled: i64, rice: &mut Rice, out: &mut BitWriter) {
+    fn write_scaled(&mut self, places: u8, scaled: i64, out: &mut BitWriter) {
         if self.way != Way::Scaled {
             out.put(0, 1);
             self.way = Way::Scaled;
@@ -206,7 +202,7 @@ impl Floats64 {
             out.put(places.into(), PLACES_BITS);
             self.scale_up(places);
         }
-        rice.write_any(zigzag(scaled.wrapping_sub(self.scaled)), out);
+        self.rice.write_any(zigzag(scaled.wrapping_sub(self.scaled)), out);
         self.scaled = scaled;
     }
 
@@ -251,17 +247,17 @@ impl Floats64 {
     }
 
     #[inline(never)]
-    pub(super) fn read(&mut self, rice: &mut Rice, bits: &mut BitReader) -> Result<f64, RowError> {
+    pub(super) fn read(&mut self, bits: &mut BitReader) -> Result<f64, RowError> {
         let again = self.way != Way::Scaled && bits.take(1) == 1;
-        let code = if again { Code::Escape(self.way.tag()) } else { rice.read(bits) };
+        let code = if again { Code::Escape(self.way.tag()) } else { self.rice.read(bits) };
         let number = match code {
             Code::Short(number) => number.into(),
-            Code::Escape(TAG_LONG) => rice.read_long(bits),
+            Code::Escape(TAG_LONG) => self.rice.read_long(bits),
             Code::Escape(TAG_PLACES) => {
                 self.scale_up(read_places(bits, self.places, POWERS64.len())?);
-                match rice.read(bits) {
+                match self.rice.read(bits) {
                     Code::Short(number) => number.into(),
-                    Code::Escape(TAG_LONG) => rice.read_long(bits),
+                    Code::Escape(TAG_LONG) => self.rice.read_long(bits),
                     Code::Escape(_) => return Err(RowError::Malformed),
                 }
             }

@@ -118,6 +118,19 @@ impl Rice {
         Code::Short(number)
     }
 
+    /// Passes over a short code; false if it is none.
+    #[inline(always)]
+    pub(super) fn skip(&mut self, bits: &mut BitReader) -> bool {
+        let mut ahead = (*self, *bits);
+        match ahead.0.read(&mut ahead.1) {
+            Code::Short(_) => {
+                (*self, *bits) = ahead;
+                true
+            }
+            Code::Escape(_) => false,
+        }
+    }
+
     /// Reads what follows [`TAG_LONG`].
     #[cold]
     #[inline(never)]

@@ -15,6 +15,7 @@ use crate::limits::{RECENT_TEXTS_MAX, TEXT_BYTES_MAX};
 /// The last different texts of a column: where each stands in the run of rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Texts {
+    rice: Rice,
     starts: [u16; RECENT_TEXTS_MAX],
     count: u8,
 }
@@ -22,15 +23,14 @@ pub(super) struct Texts {
 impl Texts {
     /// The number is one of at most nine, and their mean has three low bits at most.
     pub(super) const BITS_MAX: usize = 1 + RECENT_TEXTS_MAX + 3 + 7 + 8 * (1 + TEXT_BYTES_MAX);
-    pub(super) const NEW: Self = Self { starts: [0; RECENT_TEXTS_MAX], count: 0 };
-    pub(super) const RICE: Rice = Rice::new(0);
+    pub(super) const NEW: Self = Self { rice: Rice::new(0), starts: [0; RECENT_TEXTS_MAX], count: 0 };
 
     #[inline]
-    pub(super) fn write(&mut self, text: &str, rice: &mut Rice, out: &mut BitWriter) {
+    pub(super) fn write(&mut self, text: &str, out: &mut BitWriter) {
         let known = self.starts.iter().take(self.count.into());
         let is_same = |start: &u16| out.bytes(usize::from(*start)) == Some(text.as_bytes());
         let place = known.copied().position(|start| is_same(&start));
-        rice.write(place.map_or(u32::from(self.count), |place| place as u32), out);
+        self.rice.write(place.map_or(u32::from(self.count), |place| place as u32), out);
         match place {
             Some(place) => self.move_to_front(place),
             None => {
@@ -45,11 +45,10 @@ impl Texts {
     #[inline(never)]
     pub(super) fn read<'a>(
         &mut self,
-        rice: &mut Rice,
         bits: &mut BitReader<'a>,
         last: &mut &'a str,
     ) -> Result<&'a str, RowError> {
-        let place = rice.read_number(bits)?;
+        let place = self.rice.read_number(bits)?;
         if place == 0 && self.count > 0 {
             return Ok(last);
         }

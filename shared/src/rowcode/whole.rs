@@ -14,13 +14,13 @@ const TAG_FLOAT: u32 = 1;
 const JITTER_US: u32 = 256;
 const STEP: u32 = 16;
 
-/// Moments that come about once in a period: each as its difference from the one before and the period. Packed, so
-/// that a column's model has room for its tag.
+/// Moments that come about once in a period: each as its difference from the one before and the period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(Rust, packed(4))]
 pub(super) struct Moments {
     before: i64,
     period: i64,
+    pub(super) rice: Rice,
     pace: Pace,
 }
 
@@ -37,38 +37,28 @@ enum Pace {
 
 impl Moments {
     pub(super) const BITS_MAX: usize = LONG_HEAD_BITS + 64;
-    pub(super) const NEW: Self = Self { before: 0, period: 0, pace: Pace::None };
-    pub(super) const RICE: Rice = Rice::new(2 * JITTER_US);
+    pub(super) const NEW: Self =
+        Self { before: 0, period: 0, rice: Rice::new(2 * JITTER_US), pace: Pace::None };
 
     #[inline]
-    pub(super) fn write(&mut self, moment: i64, rice: &mut Rice, out: &mut BitWriter) {
+    pub(super) fn write(&mut self, moment: i64, out: &mut BitWriter) {
         let off = moment.wrapping_sub(self.before).wrapping_sub(self.period);
-        let is_short = rice.write_any(zigzag(off), out);
+        let is_short = self.rice.write_any(zigzag(off), out);
         self.learn(off, !is_short);
     }
 
-    /// The moment of a short code.
-    #[inline(always)]
-    pub(super) fn short(&mut self, number: u32) -> i64 {
-        self.learn(unzigzag32(number).into(), false);
-        self.before
-    }
-
-    /// The moment of an escape.
-    pub(super) fn escaped(
-        &mut self,
-        tag: u32,
-        rice: &mut Rice,
-        bits: &mut BitReader,
-    ) -> Result<i64, RowError> {
-        if tag != TAG_LONG {
-            return Err(RowError::Malformed);
-        }
-        self.learn(unzigzag(rice.read_long(bits)), true);
+    #[inline]
+    pub(super) fn read(&mut self, bits: &mut BitReader) -> Result<i64, RowError> {
+        let (off, is_far_off) = match self.rice.read(bits) {
+            Code::Short(number) => (unzigzag32(number).into(), false),
+            Code::Escape(TAG_LONG) => (unzigzag(bits.apart(|bits| self.rice.read_long(bits))), true),
+            Code::Escape(_) => return Err(RowError::Malformed),
+        };
+        self.learn(off, is_far_off);
         Ok(self.before)
     }
 
-    #[inline(always)]
+    #[inline]
     fn learn(&mut self, off: i64, is_far_off: bool) {
         let difference = self.period.wrapping_add(off);
         self.before = self.before.wrapping_add(difference);
@@ -76,12 +66,6 @@ impl Moments {
             self.period = self.period.wrapping_add(off.wrapping_add(4) >> 3);
             return;
         }
-        self.learn_pace(difference, is_far_off);
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn learn_pace(&mut self, difference: i64, is_far_off: bool) {
         self.pace = match self.pace {
             Pace::None => Pace::Lost,
             Pace::Lost => {
@@ -95,18 +79,19 @@ impl Moments {
 
 /// Whole numbers, each as its difference from the one before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(Rust, packed(4))]
 pub(super) struct Ints {
     before: i64,
+    pub(super) rice: Rice,
 }
 
 impl Ints {
     pub(super) const BITS_MAX: usize = LONG_HEAD_BITS + 64;
-    pub(super) const NEW: Self = Self { before: 0 };
-    pub(super) const RICE: Rice = Rice::new(STEP);
+    pub(super) const NEW: Self = Self { before: 0, rice: Rice::new(STEP) };
 
     #[inline]
-    pub(super) fn write(&mut self, number: i64, rice: &mut Rice, out: &mut BitWriter) {
-        rice.write_any(zigzag(number.wrapping_sub(self.before)), out);
+    pub(super) fn write(&mut self, number: i64, out: &mut BitWriter) {
+        self.rice.write_any(zigzag(number.wrapping_sub(self.before)), out);
         self.before = number;
     }
 
@@ -117,28 +102,18 @@ impl Ints {
         out.put_long(number.to_bits(), 64);
     }
 
-    /// The number of a short code.
-    #[inline(always)]
-    pub(super) fn short(&mut self, number: u32) -> i64 {
-        self.before = self.before.wrapping_add(unzigzag32(number).into());
-        self.before
-    }
-
-    /// The value of an escape.
-    pub(super) fn escaped(
-        &mut self,
-        tag: u32,
-        rice: &mut Rice,
-        bits: &mut BitReader,
-    ) -> Result<Value<'static>, RowError> {
-        match tag {
-            TAG_LONG => {
-                self.before = self.before.wrapping_add(unzigzag(rice.read_long(bits)));
-                Ok(Value::Int(self.before))
+    #[inline]
+    pub(super) fn read(&mut self, bits: &mut BitReader) -> Result<Value<'static>, RowError> {
+        let difference = match self.rice.read(bits) {
+            Code::Short(number) => unzigzag32(number).into(),
+            Code::Escape(TAG_LONG) => unzigzag(bits.apart(|bits| self.rice.read_long(bits))),
+            Code::Escape(TAG_FLOAT) => {
+                return Ok(Value::Float64(f64::from_bits(bits.apart(|bits| bits.take_long(64)))));
             }
-            TAG_FLOAT => Ok(Value::Float64(f64::from_bits(bits.take_long(64)))),
-            _ => Err(RowError::Malformed),
-        }
+            Code::Escape(_) => return Err(RowError::Malformed),
+        };
+        self.before = self.before.wrapping_add(difference);
+        Ok(Value::Int(self.before))
     }
 }
 
@@ -146,22 +121,23 @@ impl Ints {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Bools {
     before: bool,
+    rice: Rice,
 }
 
 impl Bools {
     /// The mean of zeros and ones is at most one, so that there are no low bits.
     pub(super) const BITS_MAX: usize = 2;
-    pub(super) const NEW: Self = Self { before: false };
-    pub(super) const RICE: Rice = Rice::new(0);
+    pub(super) const NEW: Self = Self { before: false, rice: Rice::new(0) };
 
     #[inline]
-    pub(super) fn write(&mut self, value: bool, rice: &mut Rice, out: &mut BitWriter) {
-        rice.write(u32::from(value != self.before), out);
+    pub(super) fn write(&mut self, value: bool, out: &mut BitWriter) {
+        self.rice.write(u32::from(value != self.before), out);
         self.before = value;
     }
 
-    pub(super) fn read(&mut self, rice: &mut Rice, bits: &mut BitReader) -> Result<bool, RowError> {
-        match rice.read(bits) {
+    #[inline]
+    pub(super) fn read(&mut self, bits: &mut BitReader) -> Result<bool, RowError> {
+        match self.rice.read(bits) {
             Code::Short(changed @ 0..=1) => self.before ^= changed == 1,
             _ => return Err(RowError::Malformed),
         }
