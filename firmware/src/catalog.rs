@@ -1,7 +1,7 @@
 //! Which tables the board has: those it was built with, and those created while it runs. Holds no rows.
 
 use shared::{
-    limits::{CREATED_TABLES_MAX, NAME_BYTES_MAX, TABLE_COLUMNS_MAX, TABLES_MAX},
+    limits::{CREATED_TABLES_MAX, NAME_BYTES_MAX, TABLE_COLUMNS_MAX, TABLES_MAX, UNIT_BYTES_MAX},
     page,
     rowcode::row_bits_max,
     schema::{self, Column, TIME_COLUMN, TableSpec},
@@ -46,13 +46,21 @@ enum Definition {
 }
 
 type Name = heapless::String<NAME_BYTES_MAX, u8>;
+type Unit = heapless::String<UNIT_BYTES_MAX, u8>;
 
 #[derive(Debug)]
 struct Created {
     dbms: Name,
     name: Name,
     /// Without the first, which is [`TIME_COLUMN`].
-    columns: heapless::Vec<(Name, ColumnType), TABLE_COLUMNS_MAX, u8>,
+    columns: heapless::Vec<CreatedColumn, { TABLE_COLUMNS_MAX - 1 }, u8>,
+}
+
+#[derive(Debug)]
+struct CreatedColumn {
+    name: Name,
+    kind: ColumnType,
+    unit: Unit,
 }
 
 impl Catalog {
@@ -95,9 +103,12 @@ impl Catalog {
         &self,
         dbms: &str,
         name: &str,
-        columns: &[(&str, ColumnType)],
+        columns: &[Column<'_>],
     ) -> Result<(), TableError> {
-        self.check(dbms, name, columns.iter().copied())?;
+        self.check(dbms, name, columns.iter().map(|column| (column.name, column.kind)))?;
+        if columns.iter().any(|column| column.unit.len() > UNIT_BYTES_MAX) {
+            return Err(UNIT_BOUND);
+        }
         if self.created.is_full() {
             return Err(TableError::Capacity("CREATED_TABLES_MAX", CREATED_TABLES_MAX));
         }
@@ -109,13 +120,15 @@ impl Catalog {
         &mut self,
         dbms: &str,
         name: &str,
-        columns: &[(&str, ColumnType)],
+        columns: &[Column<'_>],
     ) -> Result<TableId, TableError> {
         self.can_create(dbms, name, columns)?;
         let copy = |text: &str| Name::try_from(text).map_err(|_| TableError::Name);
         let mut created = Created { dbms: copy(dbms)?, name: copy(name)?, columns: heapless::Vec::new() };
-        for (name, kind) in columns {
-            created.columns.push((copy(name)?, *kind)).map_err(|_| COLUMNS_BOUND)?;
+        for Column { name, kind, unit } in columns {
+            let unit = Unit::try_from(*unit).map_err(|_| UNIT_BOUND)?;
+            let column = CreatedColumn { name: copy(name)?, kind: *kind, unit };
+            created.columns.push(column).map_err(|_| COLUMNS_BOUND)?;
         }
         let id = self.push(Definition::Created(self.created.len() as u8))?;
         self.created
@@ -172,6 +185,7 @@ impl Catalog {
 
 const TABLES_BOUND: TableError = TableError::Capacity("TABLES_MAX", TABLES_MAX);
 const COLUMNS_BOUND: TableError = TableError::Capacity("TABLE_COLUMNS_MAX", TABLE_COLUMNS_MAX);
+const UNIT_BOUND: TableError = TableError::Capacity("UNIT_BYTES_MAX", UNIT_BYTES_MAX);
 
 /// What a table is: its names and its columns.
 #[derive(Clone, Copy, Debug)]
@@ -214,7 +228,8 @@ impl<'c> Table<'c> {
             Columns::Built(spec) => spec.columns.get(index).map(|column| column.column()),
             Columns::Created(_) if index == 0 => Some(TIME_COLUMN.column()),
             Columns::Created(created) => {
-                created.columns.get(index - 1).map(|(name, kind)| Column { name, kind: *kind, unit: "" })
+                let CreatedColumn { name, kind, unit } = created.columns.get(index - 1)?;
+                Some(Column { name, kind: *kind, unit })
             }
         }
     }

@@ -16,7 +16,7 @@ use shared::{
     message::{self, Cursor, Done, ErrorCode, Failure, Part, Request, Status, Version, feature},
     rowcode::RowError,
     time::{UTC_US_MAX, UTC_US_MIN},
-    value::{ColumnType, Value},
+    value::Value,
     version,
 };
 
@@ -207,9 +207,7 @@ impl Board<'_> {
     }
 
     fn create_table(&mut self, create: &CreateTable<'_>) -> Result<Task, Failure> {
-        let columns: heapless::Vec<(&str, ColumnType), TABLE_COLUMNS_MAX> =
-            create.columns.iter().map(|column| (column.name, column.kind)).collect();
-        let made = self.store.create(create.dbms, create.table, &columns, create.rows);
+        let made = self.store.create(create.dbms, create.table, &create.columns, create.rows);
         made.map_err(|error| match error {
             TableError::Exists => Failure::new(
                 ErrorCode::Exists,

@@ -183,6 +183,18 @@ fn rows_are_inserted_whole_or_refused_and_then_nothing_has_changed() {
 }
 
 #[test]
+fn a_created_table_keeps_the_units_of_its_columns() {
+    in_virtual_time(async {
+        let (_, session) = clean("units").await;
+        ask(&session, "create table lab.oven (temp float '°C', state text)").await.unwrap();
+        let columns = ask(&session, "get columns where dbms = lab and table = oven").await.unwrap();
+        let units: Vec<_> = columns.answer.rows.iter().map(|row| row[2].to_string()).collect();
+        let text = |text: &str| Cell::Text(text.into()).to_string();
+        assert_eq!(units, ["", "°C", ""].map(text));
+    });
+}
+
+#[test]
 fn the_bounds_of_tables_are_named_and_the_board_goes_on() {
     in_virtual_time(async {
         let (_, session) = clean("tables").await;
