@@ -295,6 +295,7 @@ impl Board<'_> {
             rows,
             rows_overwritten_unread,
             queries: self.queries.running() as u8,
+            rows_missed: self.schedule.rows_left_out() + self.schedule.rows_refused(),
         }
     }
 
