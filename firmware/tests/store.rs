@@ -7,7 +7,7 @@ use firmware::{
 };
 use proptest::{collection::vec, prelude::*};
 use shared::{
-    limits::{CREATED_TABLES_MAX, PAGE_BYTES, TABLES_MAX, TEXT_BYTES_MAX, UNIT_BYTES_MAX},
+    limits::{CREATED_TABLES_MAX, CREATED_UNITS_MAX, PAGE_BYTES, TABLES_MAX, TEXT_BYTES_MAX, UNIT_BYTES_MAX},
     page::Page,
     rowcode::RowError,
     schema::{Column, ColumnSpec, TIME_COLUMN, TableSpec},
@@ -260,6 +260,26 @@ fn tables_are_created_within_their_bounds() {
     let full = store.create("field", "e", &whole, None);
     assert_eq!(full, Err(TableError::Capacity("CREATED_TABLES_MAX", CREATED_TABLES_MAX)));
     assert_eq!(store.catalog().tables().count(), 1 + CREATED_TABLES_MAX);
+}
+
+#[test]
+fn units_of_created_tables_are_kept_once_each() {
+    let (mut store, _) = store(40, 4);
+    let names: Vec<String> = (0..CREATED_UNITS_MAX).map(|index| format!("c{index}")).collect();
+    let of = |units: std::ops::Range<usize>| -> Vec<_> {
+        units.map(|index| Column { unit: &names[index], ..plain(&names[index], ColumnType::Int) }).collect()
+    };
+    let (some, rest) = (of(0..10), of(10..CREATED_UNITS_MAX));
+    let first = store.create("field", "a", &some, None).unwrap();
+    let again = store.create("field", "b", &some[5..], None).unwrap();
+    let twice = [Column { unit: "%", ..plain("x", ColumnType::Int) }, Column { unit: "%", ..some[0] }];
+    let last = store.create("field", "c", &[&rest[1..], &twice[..]].concat(), None).unwrap();
+    let full = store.create("field", "d", &[plain("n", ColumnType::Int), rest[0]], None);
+    assert_eq!(full, Err(TableError::Capacity("CREATED_UNITS_MAX", CREATED_UNITS_MAX)));
+    let units = |id| -> Vec<&str> { store.catalog().table(id).unwrap().columns().map(|c| c.unit).collect() };
+    assert_eq!(units(first)[1..], names[..10]);
+    assert_eq!(units(again)[1..], names[5..10]);
+    assert_eq!(units(last)[1..], ["c11", "c12", "c13", "c14", "c15", "%", "%"]);
 }
 
 #[test]
