@@ -1,7 +1,9 @@
 //! Which tables the board has: those it was built with, and those created while it runs. Holds no rows.
 
 use shared::{
-    limits::{CREATED_TABLES_MAX, NAME_BYTES_MAX, TABLE_COLUMNS_MAX, TABLES_MAX},
+    limits::{
+        CREATED_TABLES_MAX, CREATED_UNITS_MAX, NAME_BYTES_MAX, TABLE_COLUMNS_MAX, TABLES_MAX, UNIT_BYTES_MAX,
+    },
     page,
     rowcode::row_bits_max,
     schema::{self, Column, TIME_COLUMN, TableSpec},
@@ -36,6 +38,8 @@ pub enum TableError {
 pub struct Catalog {
     tables: heapless::Vec<Definition, TABLES_MAX>,
     created: heapless::Vec<Created, CREATED_TABLES_MAX>,
+    /// Those of the created tables' columns, each once: a board measures few things, in many columns.
+    units: heapless::Vec<Unit, CREATED_UNITS_MAX>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -46,13 +50,22 @@ enum Definition {
 }
 
 type Name = heapless::String<NAME_BYTES_MAX, u8>;
+type Unit = heapless::String<UNIT_BYTES_MAX, u8>;
 
 #[derive(Debug)]
 struct Created {
     dbms: Name,
     name: Name,
     /// Without the first, which is [`TIME_COLUMN`].
-    columns: heapless::Vec<(Name, ColumnType), TABLE_COLUMNS_MAX, u8>,
+    columns: heapless::Vec<CreatedColumn, { TABLE_COLUMNS_MAX - 1 }, u8>,
+}
+
+#[derive(Debug)]
+struct CreatedColumn {
+    name: Name,
+    kind: ColumnType,
+    /// Its place among the units.
+    unit: Option<u8>,
 }
 
 impl Catalog {
@@ -95,9 +108,20 @@ impl Catalog {
         &self,
         dbms: &str,
         name: &str,
-        columns: &[(&str, ColumnType)],
+        columns: &[Column<'_>],
     ) -> Result<(), TableError> {
-        self.check(dbms, name, columns.iter().copied())?;
+        self.check(dbms, name, columns.iter().map(|column| (column.name, column.kind)))?;
+        if columns.iter().any(|column| column.unit.len() > UNIT_BYTES_MAX) {
+            return Err(UNIT_BOUND);
+        }
+        let is_new = |column: &Column<'_>, before: &[Column<'_>]| {
+            self.unit_place(column.unit).is_none() && before.iter().all(|other| other.unit != column.unit)
+        };
+        let with_unit = columns.iter().enumerate().filter(|(_, column)| !column.unit.is_empty());
+        let units_new = with_unit.filter(|(index, column)| is_new(column, &columns[..*index])).count();
+        if self.units.len() + units_new > CREATED_UNITS_MAX {
+            return Err(UNITS_BOUND);
+        }
         if self.created.is_full() {
             return Err(TableError::Capacity("CREATED_TABLES_MAX", CREATED_TABLES_MAX));
         }
@@ -109,19 +133,37 @@ impl Catalog {
         &mut self,
         dbms: &str,
         name: &str,
-        columns: &[(&str, ColumnType)],
+        columns: &[Column<'_>],
     ) -> Result<TableId, TableError> {
         self.can_create(dbms, name, columns)?;
         let copy = |text: &str| Name::try_from(text).map_err(|_| TableError::Name);
         let mut created = Created { dbms: copy(dbms)?, name: copy(name)?, columns: heapless::Vec::new() };
-        for (name, kind) in columns {
-            created.columns.push((copy(name)?, *kind)).map_err(|_| COLUMNS_BOUND)?;
+        for Column { name, kind, unit } in columns {
+            let column = CreatedColumn { name: copy(name)?, kind: *kind, unit: self.keep_unit(unit)? };
+            created.columns.push(column).map_err(|_| COLUMNS_BOUND)?;
         }
         let id = self.push(Definition::Created(self.created.len() as u8))?;
         self.created
             .push(created)
             .map_err(|_| TableError::Capacity("CREATED_TABLES_MAX", CREATED_TABLES_MAX))?;
         Ok(id)
+    }
+
+    fn unit_place(&self, unit: &str) -> Option<u8> {
+        (0..).zip(&self.units).find(|(_, kept)| *kept == unit).map(|(place, _)| place)
+    }
+
+    /// The place of a unit, which it has from now on.
+    fn keep_unit(&mut self, unit: &str) -> Result<Option<u8>, TableError> {
+        if unit.is_empty() {
+            return Ok(None);
+        }
+        if let Some(place) = self.unit_place(unit) {
+            return Ok(Some(place));
+        }
+        let place = self.units.len() as u8;
+        self.units.push(Unit::try_from(unit).map_err(|_| UNIT_BOUND)?).map_err(|_| UNITS_BOUND)?;
+        Ok(Some(place))
     }
 
     fn push(&mut self, definition: Definition) -> Result<TableId, TableError> {
@@ -165,13 +207,17 @@ impl Catalog {
     fn table_of(&self, definition: Definition) -> Table<'_> {
         match definition {
             Definition::Built(spec) => Table(Columns::Built(spec)),
-            Definition::Created(index) => Table(Columns::Created(&self.created[usize::from(index)])),
+            Definition::Created(index) => {
+                Table(Columns::Created(&self.created[usize::from(index)], &self.units))
+            }
         }
     }
 }
 
 const TABLES_BOUND: TableError = TableError::Capacity("TABLES_MAX", TABLES_MAX);
 const COLUMNS_BOUND: TableError = TableError::Capacity("TABLE_COLUMNS_MAX", TABLE_COLUMNS_MAX);
+const UNIT_BOUND: TableError = TableError::Capacity("UNIT_BYTES_MAX", UNIT_BYTES_MAX);
+const UNITS_BOUND: TableError = TableError::Capacity("CREATED_UNITS_MAX", CREATED_UNITS_MAX);
 
 /// What a table is: its names and its columns.
 #[derive(Clone, Copy, Debug)]
@@ -180,7 +226,8 @@ pub struct Table<'c>(Columns<'c>);
 #[derive(Clone, Copy, Debug)]
 enum Columns<'c> {
     Built(&'static TableSpec),
-    Created(&'c Created),
+    /// With the catalogue's units.
+    Created(&'c Created, &'c [Unit]),
 }
 
 impl<'c> Table<'c> {
@@ -188,7 +235,7 @@ impl<'c> Table<'c> {
     pub fn dbms(&self) -> &'c str {
         match self.0 {
             Columns::Built(spec) => spec.dbms,
-            Columns::Created(created) => &created.dbms,
+            Columns::Created(created, _) => &created.dbms,
         }
     }
 
@@ -196,7 +243,7 @@ impl<'c> Table<'c> {
     pub fn name(&self) -> &'c str {
         match self.0 {
             Columns::Built(spec) => spec.name,
-            Columns::Created(created) => &created.name,
+            Columns::Created(created, _) => &created.name,
         }
     }
 
@@ -204,7 +251,7 @@ impl<'c> Table<'c> {
     pub fn width(&self) -> usize {
         match self.0 {
             Columns::Built(spec) => spec.columns.len(),
-            Columns::Created(created) => 1 + created.columns.len(),
+            Columns::Created(created, _) => 1 + created.columns.len(),
         }
     }
 
@@ -212,9 +259,11 @@ impl<'c> Table<'c> {
     pub fn column(&self, index: usize) -> Option<Column<'c>> {
         match self.0 {
             Columns::Built(spec) => spec.columns.get(index).map(|column| column.column()),
-            Columns::Created(_) if index == 0 => Some(TIME_COLUMN.column()),
-            Columns::Created(created) => {
-                created.columns.get(index - 1).map(|(name, kind)| Column { name, kind: *kind, unit: "" })
+            Columns::Created(..) if index == 0 => Some(TIME_COLUMN.column()),
+            Columns::Created(created, units) => {
+                let CreatedColumn { name, kind, unit } = created.columns.get(index - 1)?;
+                let unit = unit.and_then(|place| units.get(usize::from(place)));
+                Some(Column { name, kind: *kind, unit: unit.map_or("", |unit| unit.as_str()) })
             }
         }
     }
@@ -223,8 +272,8 @@ impl<'c> Table<'c> {
     pub fn description(&self, index: usize) -> &'static str {
         match self.0 {
             Columns::Built(spec) => spec.columns.get(index).map_or("", |column| column.description),
-            Columns::Created(_) if index == 0 => TIME_COLUMN.description,
-            Columns::Created(_) => "",
+            Columns::Created(..) if index == 0 => TIME_COLUMN.description,
+            Columns::Created(..) => "",
         }
     }
 

@@ -35,7 +35,9 @@ impl Clock for EmbassyClock {
 ///   offset  │ the first told  │ the first + 5 s                   rows before 20 s keep the dates they had
 /// ```
 ///
-/// A row that was read once reads with the same date ever after, and dates never run back.
+/// Dates never run back. A row that was read once reads with the same date until the clock has stepped more than
+/// [`CLOCK_SEGMENTS_MAX`] times: then the oldest two steps become one, and the rows before the second of them move to
+/// its dates.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UtcClock {
     /// In the order of their beginnings; the first holds from boot on, the offsets rise.
@@ -49,17 +51,22 @@ struct Segment {
 }
 
 impl UtcClock {
-    /// It is now `utc_us`. The first time dates everything of this boot, also what was before. Later a difference of
-    /// less than [`CLOCK_STEP_US_MIN`] or a step back is not taken; a step forward holds from now on.
-    pub fn set(&mut self, uptime_us: u64, utc_us: i64) {
+    /// It is now `utc_us`. The first time dates everything of this boot, also what was before. Later a step forward
+    /// holds from now on; a difference of less than [`CLOCK_STEP_US_MIN`] is near enough and changes nothing. False for
+    /// a step back, which is not taken.
+    pub fn set(&mut self, uptime_us: u64, utc_us: i64) -> bool {
         let offset_us = utc_us.saturating_sub_unsigned(uptime_us);
         let Some(last) = self.segments.last() else {
             // There is room for the first.
             let _ = self.segments.push(Segment { begin_us: 0, offset_us });
-            return;
+            return true;
         };
-        if offset_us.saturating_sub(last.offset_us) < CLOCK_STEP_US_MIN || uptime_us < last.begin_us {
-            return;
+        let step_us = offset_us.saturating_sub(last.offset_us);
+        if step_us <= -CLOCK_STEP_US_MIN || uptime_us < last.begin_us {
+            return false;
+        }
+        if step_us < CLOCK_STEP_US_MIN {
+            return true;
         }
         if self.segments.is_full() {
             // The oldest rows are the first to be overwritten: the oldest two become one.
@@ -67,6 +74,7 @@ impl UtcClock {
             self.segments[0].begin_us = 0;
         }
         let _ = self.segments.push(Segment { begin_us: uptime_us, offset_us });
+        true
     }
 
     /// Whether anybody has told the time.
@@ -98,7 +106,7 @@ mod tests {
     fn the_first_time_dates_what_was_before() {
         let mut clock = UtcClock::default();
         assert_eq!(clock.utc_us(5), None);
-        clock.set(10, 1_000);
+        assert!(clock.set(10, 1_000));
         assert_eq!(clock.utc_us(0), Some(990));
         assert_eq!(clock.utc_us(20), Some(1_010));
     }
@@ -108,9 +116,13 @@ mod tests {
         let mut clock = UtcClock::default();
         clock.set(0, 100 * S);
         let before = clock.clone();
-        clock.set(10, 100 * S + 10 + CLOCK_STEP_US_MIN - 1);
-        clock.set(20, 50 * S);
-        clock.set(u64::MAX, i64::MIN);
+        // Near enough on either side, and so nothing that anybody has to know of.
+        assert!(clock.set(10, 100 * S + 10 + CLOCK_STEP_US_MIN - 1));
+        assert!(clock.set(10, 100 * S + 10 - CLOCK_STEP_US_MIN + 1));
+        assert_eq!(clock, before);
+        assert!(!clock.set(10, 100 * S + 10 - CLOCK_STEP_US_MIN));
+        assert!(!clock.set(20, 50 * S));
+        assert!(!clock.set(u64::MAX, i64::MIN));
         assert_eq!(clock, before);
     }
 
@@ -118,10 +130,10 @@ mod tests {
     fn a_step_forward_holds_from_then_on() {
         let mut clock = UtcClock::default();
         clock.set(0, 100 * S);
-        clock.set(20 * STEP, 130 * S);
+        assert!(clock.set(20 * STEP, 130 * S));
         assert_eq!(clock.utc_us(20 * STEP - 1), Some(120 * S - 1));
         assert_eq!(clock.utc_us(20 * STEP), Some(130 * S));
-        clock.set(10 * STEP, 150 * S); // before the last step: nobody's clock does that
+        assert!(!clock.set(10 * STEP, 150 * S)); // before the last step: nobody's clock does that
         assert_eq!(clock.utc_us(15 * STEP), Some(115 * S));
         clock.set(30 * STEP, i64::MAX);
         assert_eq!(clock.utc_us(u64::MAX), Some(i64::MAX));

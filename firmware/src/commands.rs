@@ -2,7 +2,7 @@
 
 use crate::{
     BUILD, Board,
-    catalog::TableError,
+    catalog::{TableError, TableId},
     listing::{Listed, Listing},
     queries::{QueryWork, columns, find},
     sample::PeriodError,
@@ -10,13 +10,13 @@ use crate::{
 };
 use core::fmt::Write as _;
 use shared::{
-    command::{self, Command, CreateTable, Insert, Topic, nearest},
+    command::{self, Command, CreateTable, Insert, Topic, nearest, position_of, position_of_last_value},
     device::{Answerer, Identity, Now, Step},
     limits::{HELP_BYTES_MAX, TABLE_COLUMNS_MAX},
     message::{self, Cursor, Done, ErrorCode, Failure, Part, Request, Status, Version, feature},
     rowcode::RowError,
     time::{UTC_US_MAX, UTC_US_MIN},
-    value::{ColumnType, Value},
+    value::Value,
     version,
 };
 
@@ -64,11 +64,15 @@ impl Answerer for Board<'_> {
 
     fn open(&mut self, request: Request<'_>, cursor: Option<Cursor>, now: Now<'_>) -> Result<Work, Failure> {
         let task = match request {
-            Request::Command(text) => self.command(command::parse(text)?, cursor, now)?,
+            Request::Command(text) => self.command(text, cursor, now)?,
             Request::SetTime(utc_us) if !(UTC_US_MIN..=UTC_US_MAX).contains(&utc_us) => {
                 return Err(Failure::new(ErrorCode::Value, 0, format_args!("the years are 1 to 9999")));
             }
-            Request::SetTime(utc_us) => self.set_time(now.uptime_us, utc_us),
+            Request::SetTime(utc_us) => {
+                // A bridge tells what its clock says; that a board's runs ahead of it is no fault of the bridge.
+                self.clock.set(now.uptime_us, utc_us);
+                Task::Parts(Answer::Nothing, 0)
+            }
             Request::LinkTest(test) => Task::TestRows(TestRows::open(test, cursor)?),
         };
         Ok(Work(task))
@@ -111,45 +115,38 @@ impl Answerer for Board<'_> {
 
 impl Board<'_> {
     #[inline(never)]
-    fn command(
-        &mut self,
-        command: Command<'_>,
-        cursor: Option<Cursor>,
-        now: Now<'_>,
-    ) -> Result<Task, Failure> {
+    fn command(&mut self, text: &str, cursor: Option<Cursor>, now: Now<'_>) -> Result<Task, Failure> {
         let known = |table: Option<&str>, board: &Self, dbms: &str| match table {
-            Some(table) => find(board.store.catalog(), dbms, table, 0).map(|_| ()),
+            Some(table) => board.find(text, dbms, table).map(|_| ()),
             None if board.tables(Some(dbms), None) == board.tables(None, Some("")) => {
-                find(board.store.catalog(), dbms, "", 0).map(|_| ())
+                board.find(text, dbms, "").map(|_| ())
             }
             None => Ok(()),
         };
-        let listed = match command {
+        let listed = match command::parse(text)? {
             Command::GetStatus(_) => return Ok(Task::Parts(Answer::Status, 0)),
             Command::GetVersion(_) => return Ok(Task::Parts(Answer::Version, 0)),
             Command::Help(topics) => return Ok(Task::Parts(Answer::Help(topics), 0)),
-            Command::SetTime(utc_us) => return Ok(self.set_time(now.uptime_us, utc_us)),
+            Command::SetTime(utc_us) => return self.set_time(text, now.uptime_us, utc_us),
             Command::Sql(sql) => {
                 let (queries, around) = self.queries_and_rest(now.uptime_us);
-                return queries.open(&sql, cursor, around).map(Task::Query);
+                return queries.open(&sql, position_of(text, sql.dbms), cursor, around).map(Task::Query);
             }
             Command::ExplainSql(sql) => {
                 let (queries, around) = self.queries_and_rest(now.uptime_us);
-                Listed::Plan(queries.open(&sql, None, around)?)
+                Listed::Plan(queries.open(&sql, position_of(text, sql.dbms), None, around)?)
             }
-            Command::Insert(insert) => return self.insert(&insert, now.uptime_us),
-            Command::CreateTable(create) => return self.create_table(&create),
+            Command::Insert(insert) => return self.insert(text, &insert, now.uptime_us),
+            Command::CreateTable(create) => return self.create_table(text, &create),
             Command::SetSample { dbms, table, interval_us } => {
-                return self.set_sample(dbms, table, interval_us, now.uptime_us);
+                return self.set_sample(text, (dbms, table), interval_us, now.uptime_us);
             }
             Command::GetDatabases(_) => Listed::Databases(self.databases()),
             Command::GetTables { dbms, .. } => {
                 known(None, self, dbms)?;
                 Listed::Tables(self.tables(Some(dbms), None))
             }
-            Command::GetColumns { dbms, table, .. } => {
-                Listed::Columns(find(self.store.catalog(), dbms, table, 0)?)
-            }
+            Command::GetColumns { dbms, table, .. } => Listed::Columns(self.find(text, dbms, table)?),
             Command::GetRowsCount { dbms, table, .. } => {
                 if let Some(dbms) = dbms {
                     known(table, self, dbms)?;
@@ -168,17 +165,25 @@ impl Board<'_> {
         Ok(Task::Listing(listing))
     }
 
-    fn set_time(&mut self, uptime_us: u64, utc_us: i64) -> Task {
-        self.clock.set(uptime_us, utc_us);
-        Task::Parts(Answer::Nothing, 0)
+    /// The table that a command names; a fault stands where the name does.
+    fn find(&self, text: &str, dbms: &str, table: &str) -> Result<TableId, Failure> {
+        let placed = |name| (name, position_of(text, name));
+        find(self.store.catalog(), placed(dbms), placed(table))
+    }
+
+    fn set_time(&mut self, text: &str, uptime_us: u64, utc_us: i64) -> Result<Task, Failure> {
+        if !self.clock.set(uptime_us, utc_us) {
+            let hint = format_args!("the clock does not run back; restart the board");
+            return Err(Failure::new(ErrorCode::Value, position_of_last_value(text), hint));
+        }
+        Ok(Task::Parts(Answer::Nothing, 0))
     }
 
     /// A column that is not given is NULL.
     #[inline(never)]
-    fn insert(&mut self, insert: &Insert<'_>, uptime_us: u64) -> Result<Task, Failure> {
-        let catalog = self.store.catalog();
-        let table = find(catalog, insert.dbms, insert.table, 0)?;
-        let columns = columns(catalog, table);
+    fn insert(&mut self, text: &str, insert: &Insert<'_>, uptime_us: u64) -> Result<Task, Failure> {
+        let table = self.find(text, insert.dbms, insert.table)?;
+        let columns = columns(self.store.catalog(), table);
         let width = columns.len();
         let mut texts = [const { None }; TABLE_COLUMNS_MAX];
         let mut members = insert.members();
@@ -209,22 +214,23 @@ impl Board<'_> {
     }
 
     #[inline(never)]
-    fn create_table(&mut self, create: &CreateTable<'_>) -> Result<Task, Failure> {
-        let columns: heapless::Vec<(&str, ColumnType), TABLE_COLUMNS_MAX> =
-            create.columns.iter().map(|column| (column.name, column.kind)).collect();
-        let made = self.store.create(create.dbms, create.table, &columns, create.rows);
+    fn create_table(&mut self, text: &str, create: &CreateTable<'_>) -> Result<Task, Failure> {
+        let table_position = position_of(text, create.table);
+        let made = self.store.create(create.dbms, create.table, &create.columns, create.rows);
         made.map_err(|error| match error {
             TableError::Exists => Failure::new(
                 ErrorCode::Exists,
-                0,
+                table_position,
                 format_args!("there is a table {}.{} already", create.dbms, create.table),
             ),
             TableError::Capacity(bound, max) => {
-                Failure::new(ErrorCode::Capacity, 0, format_args!("{bound}: at most {max}"))
+                Failure::new(ErrorCode::Capacity, table_position, format_args!("{bound}: at most {max}"))
             }
-            TableError::Name => Failure::new(ErrorCode::Value, 0, format_args!("a name is not one")),
+            TableError::Name => {
+                Failure::new(ErrorCode::Value, table_position, format_args!("a name is not one"))
+            }
             TableError::Columns => {
-                Failure::new(ErrorCode::Value, 0, format_args!("two columns have one name"))
+                Failure::new(ErrorCode::Value, table_position, format_args!("two columns have one name"))
             }
         })?;
         Ok(Task::Parts(Answer::Nothing, 0))
@@ -233,21 +239,21 @@ impl Board<'_> {
     #[inline(never)]
     fn set_sample(
         &mut self,
-        dbms: &str,
-        table: &str,
+        text: &str,
+        (dbms, name): (&str, &str),
         interval_us: u64,
         uptime_us: u64,
     ) -> Result<Task, Failure> {
-        let table = find(self.store.catalog(), dbms, table, 0)?;
+        let table = self.find(text, dbms, name)?;
         self.schedule.set_period_us(table, interval_us, uptime_us).map_err(|error| match error {
             PeriodError::NoSampler => Failure::new(
                 ErrorCode::Unsupported,
-                0,
+                position_of(text, name),
                 format_args!("no sampler fills this table; insert rows"),
             ),
             PeriodError::OutOfBounds => Failure::new(
                 ErrorCode::Value,
-                0,
+                position_of_last_value(text),
                 format_args!("a row comes each 1 ms at most, each day at least"),
             ),
         })?;
@@ -302,6 +308,7 @@ impl Board<'_> {
             rows,
             rows_overwritten_unread,
             queries: self.queries.running() as u8,
+            rows_missed: self.schedule.rows_left_out() + self.schedule.rows_refused(),
         }
     }
 

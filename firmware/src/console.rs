@@ -143,7 +143,7 @@ impl<A: Answerer, C: Clock> Ask<'_, A, C> {
                         let Some(Part::Started(started)) = message::read(head) else { return Ok(()) };
                         let writer = RowsFormat::new(shape, format, &started.columns);
                         return match self.rows(tx, &started, writer, body).await? {
-                            Ok(lost) => self.end_notes(tx, &started, lost, format).await,
+                            Ok(lost) => end_notes(tx, &started, lost).await,
                             Err(failure) => fault(tx, self.command, &failure).await,
                         };
                     }
@@ -237,32 +237,23 @@ impl<A: Answerer, C: Clock> Ask<'_, A, C> {
             }
         }
     }
+}
 
-    /// What is to be told of the rows besides them, where a person reads.
-    async fn end_notes(
-        &self,
-        tx: &mut impl Write,
-        started: &Started<'_>,
-        lost: u64,
-        format: Format,
-    ) -> Result<(), Gone> {
-        if format != Format::Table {
-            return Ok(());
+/// What is to be told of the rows besides them, in lines of their own: the answer before is whole in its format.
+async fn end_notes(tx: &mut impl Write, started: &Started<'_>, lost: u64) -> Result<(), Gone> {
+    let has_times = started.columns.iter().any(|column| column.kind == ColumnType::Timestamp);
+    let is_unset = has_times && !started.clock_set;
+    let notes = send(tx, |out| {
+        if lost > 0 {
+            writeln!(out, "note: {lost} rows were overwritten before they could be sent")?;
         }
-        let has_times = started.columns.iter().any(|column| column.kind == ColumnType::Timestamp);
-        let is_unset = has_times && !started.clock_set;
-        let notes = send(tx, |out| {
-            if lost > 0 {
-                writeln!(out, "note: {lost} rows were overwritten before they could be sent")?;
-            }
-            if is_unset {
-                out.write_str("note: the clock is not set; timestamps count from the board's start\n")?;
-            }
-            Ok(())
-        });
-        let _ = notes.await?;
+        if is_unset {
+            out.write_str("note: the clock is not set; timestamps count from the board's start\n")?;
+        }
         Ok(())
-    }
+    });
+    let _ = notes.await?;
+    Ok(())
 }
 
 /// The format and the shape of the answer to a command.

@@ -56,10 +56,12 @@ impl<'m> Queries<'m> {
         self.is_used.iter().filter(|is_used| **is_used).count()
     }
 
-    /// Begins a query, at `cursor` if its answer goes on.
+    /// Begins a query, at `cursor` if its answer goes on. `dbms_position` is where its database's name stands in the
+    /// command.
     pub(crate) fn open(
         &mut self,
         sql: &Sql<'_>,
+        dbms_position: usize,
         cursor: Option<Cursor>,
         around: Surroundings<'_>,
     ) -> Result<QueryWork, Failure> {
@@ -68,8 +70,8 @@ impl<'m> Queries<'m> {
             return Err(Failure::new(ErrorCode::Busy, 0, hint));
         };
         let query = &mut self.queries[index];
-        let table = plan(query, sql, around).map_err(|failure| match failure.code {
-            ErrorCode::UnknownDatabase => failure, // it stands before the SQL
+        let table = plan(query, sql, dbms_position, around).map_err(|failure| match failure.code {
+            ErrorCode::UnknownDatabase => failure, // its name stands before the SQL
             _ => failure.shifted(sql.offset),
         })?;
         if let Some(Cursor { next, end, rows }) = cursor {
@@ -132,19 +134,28 @@ fn gone() -> Failure {
 
 /// Reads and plans a query; returns its table.
 #[inline(never)]
-fn plan(query: &mut Query, sql: &Sql<'_>, around: Surroundings<'_>) -> Result<TableId, Failure> {
+fn plan(
+    query: &mut Query,
+    sql: &Sql<'_>,
+    dbms_position: usize,
+    around: Surroundings<'_>,
+) -> Result<TableId, Failure> {
     let (name, position) = query.table_of(sql.text)?;
     let catalog = around.store.catalog();
-    let table = find(catalog, sql.dbms, name, position)?;
+    let table = find(catalog, (sql.dbms, dbms_position), (name, position))?;
     let columns = columns(catalog, table);
     let rows = around.store.first_row_id(table)..around.store.next_row_id(table);
     query.open(sql.text, &columns, around.now_us(), rows)?;
     Ok(table)
 }
 
-/// The table of this name, or what is near it.
+/// The table of this name, or what is near it. Each name comes with the place where it stands.
 #[inline(never)]
-pub(crate) fn find(catalog: &Catalog, dbms: &str, name: &str, position: usize) -> Result<TableId, Failure> {
+pub(crate) fn find(
+    catalog: &Catalog,
+    (dbms, dbms_position): (&str, usize),
+    (name, name_position): (&str, usize),
+) -> Result<TableId, Failure> {
     if let Some(table) = catalog.find(dbms, name) {
         return Ok(table);
     }
@@ -156,12 +167,11 @@ pub(crate) fn find(catalog: &Catalog, dbms: &str, name: &str, position: usize) -
             let _ = names.push(candidate); // as many as there are tables
         }
     }
-    let (code, what, wanted) = if has_dbms {
-        (ErrorCode::UnknownTable, "table", name)
+    let (code, what, wanted, position) = if has_dbms {
+        (ErrorCode::UnknownTable, "table", name, name_position)
     } else {
-        (ErrorCode::UnknownDatabase, "database", dbms)
+        (ErrorCode::UnknownDatabase, "database", dbms, dbms_position)
     };
-    let position = if has_dbms { position } else { 0 };
     Err(match (nearest(wanted, &names), names.first()) {
         (Some(near), _) => Failure::new(code, position, format_args!("did you mean `{near}`?")),
         (None, Some(one)) => {

@@ -50,6 +50,7 @@ pub enum PeriodError {
 pub struct Schedule<'s> {
     entries: heapless::Vec<Entry<'s>, TABLES_MAX>,
     rows_refused: u64,
+    rows_left_out: u64,
 }
 
 #[derive(Debug)]
@@ -98,7 +99,7 @@ impl<'s> Schedule<'s> {
     }
 
     /// Inserts one row for each sampler that is due. One that is late by more than a period leaves rows out rather
-    /// than make several at once.
+    /// than make several at once, and counts them.
     pub fn run(&mut self, store: &mut Store<'_>, now_us: u64) {
         for entry in self.entries.iter_mut().filter(|entry| entry.due_us <= now_us) {
             let mut cells = Cells::new();
@@ -108,7 +109,8 @@ impl<'s> Schedule<'s> {
             }
             entry.index += 1;
             entry.due_us = entry.due_us.saturating_add(entry.period_us);
-            if entry.due_us <= now_us {
+            if let Some(late_us) = now_us.checked_sub(entry.due_us) {
+                self.rows_left_out += late_us / entry.period_us + 1; // a period is never 0
                 entry.due_us = now_us.saturating_add(entry.period_us);
             }
         }
@@ -117,5 +119,10 @@ impl<'s> Schedule<'s> {
     /// Rows that a sampler made and its table could not hold.
     pub fn rows_refused(&self) -> u64 {
         self.rows_refused
+    }
+
+    /// Rows that no sampler made because it was late.
+    pub fn rows_left_out(&self) -> u64 {
+        self.rows_left_out
     }
 }

@@ -16,8 +16,8 @@ use shared::{
     limits::{CREATED_PAGES_DEFAULT, PAGES_MAX, TABLE_COLUMNS_MAX, TABLE_PAGES_MIN, TABLES_MAX},
     page::{PAYLOAD_BITS_MAX, Page, PageBuffer, PageWriter},
     rowcode::RowError,
-    schema::{TIME_COLUMN, TableSpec},
-    value::{ColumnType, Value},
+    schema::{Column, TIME_COLUMN, TableSpec},
+    value::Value,
 };
 
 /// Bits of a cell, as a guess of how many pages so many rows need.
@@ -105,11 +105,11 @@ impl<'m> Store<'m> {
         &mut self,
         dbms: &str,
         name: &str,
-        columns: &[(&str, ColumnType)],
+        columns: &[Column<'_>],
         rows: Option<u32>,
     ) -> Result<TableId, TableError> {
         let columns = match columns {
-            [(name, kind), rest @ ..] if *name == TIME_COLUMN.name && *kind == TIME_COLUMN.kind => rest,
+            [first, rest @ ..] if first.name == TIME_COLUMN.name && first.kind == TIME_COLUMN.kind => rest,
             _ => columns,
         };
         self.catalog.can_create(dbms, name, columns)?;

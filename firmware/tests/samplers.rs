@@ -1,6 +1,8 @@
 //! The made-up sensors: every row is known, is one its table holds, takes few bytes, and comes when it is due.
 
 use firmware::{
+    Board, Facts,
+    board::{StackUse, query_memory},
     catalog::TableId,
     sample::{Cells, PeriodError, Sampler, Schedule},
     samplers::{
@@ -11,8 +13,11 @@ use firmware::{
     store::Store,
 };
 use shared::{
-    limits::{PAGE_BYTES, SAMPLE_PERIOD_US_MAX, SAMPLE_PERIOD_US_MIN},
+    device::{Answerer, Now, Step},
+    limits::{BODY_BYTES_MAX, PAGE_BYTES, SAMPLE_PERIOD_US_MAX, SAMPLE_PERIOD_US_MIN},
+    message::{self, LinkCounters, Part, Request, ResetReason},
     page::Page,
+    schema::TableSpec,
     value::Value,
 };
 
@@ -51,7 +56,7 @@ fn rows_come_when_they_are_due_and_are_the_ones_that_are_known() {
     while let Some(due_us) = schedule.due_us().filter(|due_us| *due_us < 3_600_000_000) {
         schedule.run(&mut store, due_us);
     }
-    assert_eq!(schedule.rows_refused(), 0);
+    assert_eq!((schedule.rows_refused(), schedule.rows_left_out()), (0, 0));
     assert_eq!(store.next_row_id(environment), 3_600);
     assert_eq!(store.next_row_id(power), 3_600);
     assert_eq!(store.next_row_id(vibration), 360_000);
@@ -75,9 +80,64 @@ fn a_period_can_be_changed_within_its_bounds() {
     for out in [SAMPLE_PERIOD_US_MIN - 1, SAMPLE_PERIOD_US_MAX + 1] {
         assert_eq!(schedule.set_period_us(environment, out, 0), Err(PeriodError::OutOfBounds));
     }
+}
+
+#[test]
+fn a_sampler_that_is_late_leaves_rows_out_and_counts_them() {
+    let (mut store, [environment, ..]) = demo();
+    let mut sampler = Environment { seed: 1 };
+    let mut schedule = Schedule::default();
+    assert!(schedule.add(&store, &mut sampler, 0));
+    schedule.run(&mut store, 0);
+    schedule.run(&mut store, 1_999_999); // late, but not by a period
+    assert_eq!((schedule.rows_left_out(), schedule.due_us()), (0, Some(2_000_000)));
+    schedule.run(&mut store, 3_000_000); // the row of now is the one that is left out
+    assert_eq!((schedule.rows_left_out(), schedule.due_us()), (1, Some(4_000_000)));
     // Late by many periods: one row, and the next a period from now.
-    schedule.run(&mut store, 9_000_000);
-    assert_eq!((store.next_row_id(environment), schedule.due_us()), (2, Some(9_500_000)));
+    schedule.run(&mut store, 9_500_000);
+    assert_eq!((store.next_row_id(environment), schedule.due_us()), (4, Some(10_500_000)));
+    assert_eq!((schedule.rows_left_out(), schedule.rows_refused()), (1 + 5, 0));
+}
+
+/// Makes rows that its table does not hold.
+#[derive(Debug)]
+struct Broken;
+
+impl Sampler for Broken {
+    fn table(&self) -> &'static TableSpec {
+        &environment::TABLE
+    }
+
+    fn period_us(&self) -> u64 {
+        1_000_000
+    }
+
+    fn sample(&mut self, _: u64, _: &mut Cells<'_>) {}
+}
+
+#[test]
+fn rows_that_are_refused_and_rows_that_are_left_out_are_told_in_the_status() {
+    let (store, _) = demo();
+    let (mut sampler, mut schedule, mut queries) = (Broken, Schedule::default(), Box::new(query_memory()));
+    assert!(schedule.add(&store, &mut sampler, 0));
+    let facts = Facts {
+        kind: "test",
+        id: heapless::Vec::new(),
+        epoch: 7,
+        boot_count: 1,
+        panic_count: 0,
+        reset_reason: ResetReason::PowerOn,
+        stack: StackUse::default,
+    };
+    let mut board = Board::new(facts, store, schedule, &mut queries);
+    board.sample(0);
+    board.sample(4_000_000); // two rows are refused, and those of second 2, 3 and 4 left out
+    let (link, mut body) = (LinkCounters::default(), [0; BODY_BYTES_MAX]);
+    let now = Now { uptime_us: 4_000_000, link: &link };
+    let mut work = board.open(Request::Command("get status"), None, now).unwrap();
+    assert!(matches!(board.step(&mut work, &mut body, now), Step::Part(_)));
+    let Some(Part::Status(status)) = message::read(&body) else { panic!("no status") };
+    assert_eq!((status.rows, status.rows_missed), (0, 2 + 3));
 }
 
 #[test]

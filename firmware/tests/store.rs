@@ -7,10 +7,10 @@ use firmware::{
 };
 use proptest::{collection::vec, prelude::*};
 use shared::{
-    limits::{CREATED_TABLES_MAX, PAGE_BYTES, TABLES_MAX, TEXT_BYTES_MAX},
+    limits::{CREATED_TABLES_MAX, CREATED_UNITS_MAX, PAGE_BYTES, TABLES_MAX, TEXT_BYTES_MAX, UNIT_BYTES_MAX},
     page::Page,
     rowcode::RowError,
-    schema::{ColumnSpec, TIME_COLUMN, TableSpec},
+    schema::{Column, ColumnSpec, TIME_COLUMN, TableSpec},
     value::{ColumnType, Value},
 };
 use std::collections::VecDeque;
@@ -207,18 +207,23 @@ fn a_row_that_is_refused_costs_no_page() {
     }
 }
 
+fn plain(name: &str, kind: ColumnType) -> Column<'_> {
+    Column { name, kind, unit: "" }
+}
+
 #[test]
 fn tables_are_created_within_their_bounds() {
     let (mut store, _) = store(40, 4);
-    let columns = [("celsius", ColumnType::Float32), ("state", ColumnType::Text)];
+    let celsius = Column { unit: "°C", ..plain("celsius", ColumnType::Float32) };
+    let columns = [celsius, plain("state", ColumnType::Text)];
     let hash = store.catalog().hash();
     let id = store.create("field", "probe", &columns, None).unwrap();
     assert_ne!(store.catalog().hash(), hash);
     let table = store.catalog().table(id).unwrap();
     assert_eq!((table.dbms(), table.name(), table.width()), ("field", "probe", 3));
     assert_eq!(
-        table.columns().map(|column| column.name).collect::<Vec<_>>(),
-        ["timestamp", "celsius", "state"]
+        table.columns().collect::<Vec<_>>(),
+        [TIME_COLUMN.column(), celsius, plain("state", ColumnType::Text)]
     );
     assert_eq!(store.insert(id, 5, &[Value::Float32(21.5), Value::Text("on")]), Ok(0));
     assert_eq!(store.create("field", "probe", &columns, None), Err(TableError::Exists));
@@ -226,21 +231,28 @@ fn tables_are_created_within_their_bounds() {
     assert_eq!(store.create("field", "1st", &columns, None), Err(TableError::Name));
     assert_eq!(store.create("field", "", &columns, None), Err(TableError::Name));
     assert_eq!(store.create("field", &"n".repeat(33), &columns, None), Err(TableError::Name));
-    assert_eq!(store.create("field", "x", &[("a b", ColumnType::Int)], None), Err(TableError::Name));
-    let twice = [("a", ColumnType::Int), ("a", ColumnType::Bool)];
+    assert_eq!(store.create("field", "x", &[plain("a b", ColumnType::Int)], None), Err(TableError::Name));
+    let twice = [plain("a", ColumnType::Int), plain("a", ColumnType::Bool)];
     assert_eq!(store.create("field", "x", &twice, None), Err(TableError::Columns));
-    let late = [("a", ColumnType::Int), ("timestamp", ColumnType::Timestamp)];
+    let late = [plain("a", ColumnType::Int), plain("timestamp", ColumnType::Timestamp)];
     assert_eq!(store.create("field", "x", &late, None), Err(TableError::Columns));
-    assert_eq!(store.create("field", "x", &[("timestamp", ColumnType::Int)], None), Err(TableError::Columns));
+    assert_eq!(
+        store.create("field", "x", &[plain("timestamp", ColumnType::Int)], None),
+        Err(TableError::Columns)
+    );
+    let unit = "µ".repeat(UNIT_BYTES_MAX / 2 + 1);
+    let long_unit = [Column { unit: &unit, ..celsius }];
+    let too_long = store.create("field", "x", &long_unit, None);
+    assert_eq!(too_long, Err(TableError::Capacity("UNIT_BYTES_MAX", UNIT_BYTES_MAX)));
     let names: Vec<String> = (0..20).map(|index| format!("c{index}")).collect();
-    let texts: Vec<_> = names.iter().map(|name| (name.as_str(), ColumnType::Text)).collect();
+    let texts: Vec<_> = names.iter().map(|name| plain(name.as_str(), ColumnType::Text)).collect();
     let too_many = store.create("field", "x", &texts[..16], None);
     assert_eq!(too_many, Err(TableError::Capacity("TABLE_COLUMNS_MAX", 16)));
     let too_long = store.create("field", "x", &texts[..15], None);
     assert_eq!(too_long, Err(TableError::Capacity("PAGE_BYTES", PAGE_BYTES)));
     let too_large = store.create("field", "x", &columns, Some(1_000_000));
     assert_eq!(too_large, Err(TableError::Capacity("pages free", store.pages_free())));
-    let whole = [("timestamp", ColumnType::Timestamp), ("a", ColumnType::Int)];
+    let whole = [plain("timestamp", ColumnType::Timestamp), plain("a", ColumnType::Int)];
     for name in ["b", "c", "d"] {
         let id = store.create("field", name, &whole, Some(100)).unwrap();
         assert_eq!((store.catalog().table(id).unwrap().width(), store.pages_of(id)), (2, 2));
@@ -248,6 +260,26 @@ fn tables_are_created_within_their_bounds() {
     let full = store.create("field", "e", &whole, None);
     assert_eq!(full, Err(TableError::Capacity("CREATED_TABLES_MAX", CREATED_TABLES_MAX)));
     assert_eq!(store.catalog().tables().count(), 1 + CREATED_TABLES_MAX);
+}
+
+#[test]
+fn units_of_created_tables_are_kept_once_each() {
+    let (mut store, _) = store(40, 4);
+    let names: Vec<String> = (0..CREATED_UNITS_MAX).map(|index| format!("c{index}")).collect();
+    let of = |units: std::ops::Range<usize>| -> Vec<_> {
+        units.map(|index| Column { unit: &names[index], ..plain(&names[index], ColumnType::Int) }).collect()
+    };
+    let (some, rest) = (of(0..10), of(10..CREATED_UNITS_MAX));
+    let first = store.create("field", "a", &some, None).unwrap();
+    let again = store.create("field", "b", &some[5..], None).unwrap();
+    let twice = [Column { unit: "%", ..plain("x", ColumnType::Int) }, Column { unit: "%", ..some[0] }];
+    let last = store.create("field", "c", &[&rest[1..], &twice[..]].concat(), None).unwrap();
+    let full = store.create("field", "d", &[plain("n", ColumnType::Int), rest[0]], None);
+    assert_eq!(full, Err(TableError::Capacity("CREATED_UNITS_MAX", CREATED_UNITS_MAX)));
+    let units = |id| -> Vec<&str> { store.catalog().table(id).unwrap().columns().map(|c| c.unit).collect() };
+    assert_eq!(units(first)[1..], names[..10]);
+    assert_eq!(units(again)[1..], names[5..10]);
+    assert_eq!(units(last)[1..], ["c11", "c12", "c13", "c14", "c15", "%", "%"]);
 }
 
 #[test]

@@ -49,6 +49,8 @@ pub const PAGE_ROWS_MAX: u16 = 512;
 pub const TABLES_MAX: usize = 8;
 /// Tables that can be created while the board runs.
 pub const CREATED_TABLES_MAX: usize = 4;
+/// Different units of all created tables.
+pub const CREATED_UNITS_MAX: usize = 16;
 /// Pages of a table at least: one is written while the one before is read.
 pub const TABLE_PAGES_MIN: usize = 2;
 /// Pages of all tables.
@@ -144,7 +146,11 @@ const _: () = {
     assert!(BODY_BYTES_MAX <= u16::MAX as usize);
     assert!(REQUESTS_MAX <= u8::MAX as usize);
     assert!(HELP_BYTES_MAX < BODY_BYTES_MAX);
-    assert!(CREATED_TABLES_MAX <= TABLES_MAX && TABLES_MAX <= u8::MAX as usize);
+    assert!(
+        CREATED_TABLES_MAX <= TABLES_MAX
+            && TABLES_MAX <= u8::MAX as usize
+            && CREATED_UNITS_MAX <= u8::MAX as usize
+    );
     assert!(TABLE_PAGES_MIN <= CREATED_PAGES_DEFAULT && PAGES_MAX <= u16::MAX as usize);
     assert!(TABLE_COLUMNS_MAX < COLUMNS_MAX);
     assert!(COLUMNS_MAX <= u32::BITS as usize); // a bit for each in a pattern of NULLs

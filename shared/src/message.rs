@@ -269,6 +269,8 @@ pub struct Status<'a> {
     pub rows_overwritten_unread: u64,
     /// Queries that are running.
     pub queries: u8,
+    /// Rows that samplers should have made and no table has: they came too late, or the row was refused.
+    pub rows_missed: u64,
 }
 
 /// What one link has seen on its present connection; the next one counts from 0. On a serial line, which never closes,

@@ -2,7 +2,7 @@
 
 use firmware::Facts;
 use picolake::{
-    board::{AnswerError, OwnedRequest, Piece, Session, decode_rows},
+    board::{AnswerError, BoardError, OwnedRequest, Piece, Session, decode_rows},
     link::{
         ByteStream,
         sim::{self, Attached},
@@ -15,9 +15,10 @@ use picolake_tests::{
     sensors::{SENSORS, Sensor},
 };
 use shared::{
-    limits::{CREATED_TABLES_MAX, QUERIES_MAX},
+    limits::{COMMAND_BYTES_MAX, CREATED_TABLES_MAX, QUERIES_MAX, TABLE_COLUMNS_MAX, UNIT_BYTES_MAX},
     link_test::mix,
     message::{Class, ErrorCode, Part},
+    time::Utc,
     value::Value,
 };
 use std::{
@@ -183,6 +184,67 @@ fn rows_are_inserted_whole_or_refused_and_then_nothing_has_changed() {
 }
 
 #[test]
+fn a_name_that_the_board_does_not_know_is_faulted_where_it_stands() {
+    in_virtual_time(async {
+        let (_, session) = clean("places").await;
+        ask(&session, "create table lab.notes (n int)").await.unwrap();
+        for (command, wrong, code) in [
+            ("get tables where format = json and dbms = dmo", "dmo", ErrorCode::UnknownDatabase),
+            ("get columns where table = power and dbms = dmo", "dmo", ErrorCode::UnknownDatabase),
+            ("get columns where table = 'pwoer' and dbms = demo", "pwoer", ErrorCode::UnknownTable),
+            ("get rows count where dbms = dmo", "dmo", ErrorCode::UnknownDatabase),
+            ("get rows count where dbms = demo and table = pwoer", "pwoer", ErrorCode::UnknownTable),
+            ("insert dmo power {}", "dmo", ErrorCode::UnknownDatabase),
+            (r#"insert demo pwoer {"voltage": 1}"#, "pwoer", ErrorCode::UnknownTable),
+            ("set sample dmo power = 1s", "dmo", ErrorCode::UnknownDatabase),
+            ("set sample demo pwoer = 1s", "pwoer", ErrorCode::UnknownTable),
+            ("set sample lab notes = 1s", "notes", ErrorCode::Unsupported),
+            ("set sample demo power = 10us", "10us", ErrorCode::Value),
+            ("create table demo.power (n int)", "power", ErrorCode::Exists),
+            (r#"sql dmo "SELECT * FROM power""#, "dmo", ErrorCode::UnknownDatabase),
+            (r#"sql demo "SELECT * FROM pwoer""#, "pwoer", ErrorCode::UnknownTable),
+            (r#"sql demo "SELECT * FROM power WHERE x = 1""#, "x =", ErrorCode::UnknownColumn),
+            (r#"explain sql dmo "SELECT * FROM power""#, "dmo", ErrorCode::UnknownDatabase),
+            (r#"explain sql demo "SELECT * FROM pwoer""#, "pwoer", ErrorCode::UnknownTable),
+        ] {
+            let (found, position, hint) = refused(&session, command).await;
+            assert_eq!((found, Some(position.into())), (code, command.find(wrong)), "{command}: {hint}");
+        }
+    });
+}
+
+#[test]
+fn a_clock_that_would_run_back_is_refused_and_one_that_is_near_enough_is_not() {
+    in_virtual_time(async {
+        let (_, session) = clean("clock").await; // has been told the time
+        let now = || async {
+            let now = ask_sql(&session, "SELECT now() FROM power LIMIT 1").await.unwrap();
+            int(&now.answer.rows[0][0])
+        };
+        let (code, position, hint) = refused(&session, "set time = 2026-01-01T00:00:00Z").await;
+        assert_eq!((code, position), (ErrorCode::Value, 11), "{hint}");
+        assert_eq!(hint, "the clock does not run back; restart the board");
+        let told = now().await;
+        ask(&session, &format!("set time = {}", Utc(told - 500_000))).await.unwrap();
+        assert!(now().await >= told);
+        ask(&session, &format!("set time = {}", Utc(told + 60_000_000))).await.unwrap();
+        assert!(now().await >= told + 60_000_000);
+    });
+}
+
+#[test]
+fn a_created_table_keeps_the_units_of_its_columns() {
+    in_virtual_time(async {
+        let (_, session) = clean("units").await;
+        ask(&session, "create table lab.oven (temp float '°C', state text)").await.unwrap();
+        let columns = ask(&session, "get columns where dbms = lab and table = oven").await.unwrap();
+        let units: Vec<_> = columns.answer.rows.iter().map(|row| row[2].to_string()).collect();
+        let text = |text: &str| Cell::Text(text.into()).to_string();
+        assert_eq!(units, ["", "°C", ""].map(text));
+    });
+}
+
+#[test]
 fn the_bounds_of_tables_are_named_and_the_board_goes_on() {
     in_virtual_time(async {
         let (_, session) = clean("tables").await;
@@ -199,6 +261,51 @@ fn the_bounds_of_tables_are_named_and_the_board_goes_on() {
         ask(&session, r#"insert lab t0 {"n": 1}"#).await.unwrap();
         let count = ask(&session, "get rows count where dbms = lab and table = t0").await.unwrap();
         assert_eq!(count.answer.rows, [[Cell::Text("lab".into()), Cell::Text("t0".into()), Cell::Int(1)]]);
+    });
+}
+
+#[test]
+fn what_no_memory_is_there_for_is_refused_and_the_board_goes_on() {
+    in_virtual_time(async {
+        let (_, session) = clean("bounds").await;
+        let wide: Vec<String> = (1..TABLE_COLUMNS_MAX).map(|n| format!("c{n} int")).collect();
+        ask(&session, &format!("create table lab.wide ({})", wide.join(", "))).await.unwrap();
+        ask(&session, r#"insert lab wide {"c1": 7}"#).await.unwrap();
+        let unit = "µ".repeat(UNIT_BYTES_MAX / 2);
+        let select = |stars: &str| format!(r#"sql lab "SELECT {stars} FROM wide""#);
+        for (fits, too_much, code, words) in [
+            (select("*, *"), select("*, *, *"), ErrorCode::Capacity, "COLUMNS_MAX"),
+            (
+                "create table lab.small (n int) rows = 9".into(),
+                format!("create table lab.huge (n int) rows = {}", u32::MAX),
+                ErrorCode::Capacity,
+                "pages free",
+            ),
+            (
+                format!("create table lab.unit (n int '{unit}')"),
+                format!("create table lab.units (n int '{unit}x')"),
+                ErrorCode::TooLong,
+                "16 bytes",
+            ),
+        ] {
+            ask(&session, &fits).await.unwrap_or_else(|error| panic!("{fits}: {error}"));
+            let (found, _, hint) = refused(&session, &too_much).await;
+            assert_eq!(found, code, "{too_much}: {hint}");
+            assert!(hint.contains(words), "{too_much}: {hint}");
+            let rows = ask(&session, &select("c1")).await.unwrap();
+            assert_eq!(rows.answer.rows, [[Cell::Int(7)]], "after {too_much}");
+        }
+        // What is too long for a board does not get on its way; what just fits does.
+        let padded = |len: usize| format!("{:len$}", "get tables where dbms = lab");
+        let too_long = OwnedRequest::Command(padded(COMMAND_BYTES_MAX + 1));
+        let refused = session.ask(too_long, Class::Interactive).await.err();
+        assert!(
+            matches!(refused, Some(BoardError::TooLong(len)) if len == COMMAND_BYTES_MAX + 1),
+            "{refused:?}"
+        );
+        let tables = ask(&session, &padded(COMMAND_BYTES_MAX)).await.unwrap();
+        let names: Vec<_> = tables.answer.rows.iter().map(|row| row[1].clone()).collect();
+        assert_eq!(names, ["wide", "small", "unit"].map(|name| Cell::Text(name.into())));
     });
 }
 

@@ -1,4 +1,4 @@
-//! Flash and RAM of the firmware image against their budgets, and what takes the most.
+//! Flash and RAM of the firmware image against their budgets, what takes the most, and that no heap is in it.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -21,6 +21,10 @@ const RAM_BYTES_MAX: u64 = 80 * 1024;
 const RAM_ADDRESS_MIN: u32 = 0x2000_0000;
 /// Sections of RAM whose size is a board's choice and no cost of the program: rows, and what survives a reset.
 const UNCOUNTED_PREFIXES: [&str; 2] = [".uninit", ".pages"];
+
+/// What a program with a heap allocates with: Rust's names, as they are or within mangled ones, and C's.
+const ALLOCATORS_RUST: [&str; 3] = ["__rust_alloc", "__rg_alloc", "__rdl_alloc"];
+const ALLOCATOR_C: &str = "malloc";
 
 const LARGEST_SHOWN_MAX: usize = 10;
 const NAME_CHARS_MAX: usize = 90;
@@ -53,10 +57,12 @@ pub(crate) fn flash_bytes(elf: &Path) -> Result<u64> {
     Ok(measure(&elf).flash.bytes)
 }
 
-/// Prints an image's sizes, writes them for the benches' readers, and fails when one is over its budget.
+/// Prints an image's sizes, writes them for the benches' readers, and fails when one is over its budget or when the
+/// image has a heap.
 pub(crate) fn check_image(workspace: &Workspace, elf: &Path) -> Result<()> {
     let file = std::fs::read(elf).with_context(|| format!("cannot read {}", elf.display()))?;
-    let sizes = measure(&elf::parse(&file).with_context(|| format!("cannot read {}", elf.display()))?);
+    let elf = elf::parse(&file).with_context(|| format!("cannot read {}", elf.display()))?;
+    let sizes = measure(&elf);
     let budgets = [("flash", &sizes.flash, FLASH_BYTES_MAX), ("ram", &sizes.ram, RAM_BYTES_MAX)];
     for (name, part, bytes_max) in budgets {
         let percent = part.bytes * 100 / bytes_max;
@@ -76,6 +82,8 @@ pub(crate) fn check_image(workspace: &Workspace, elf: &Path) -> Result<()> {
         .and_then(|()| std::fs::write(&path, format!("{:#}\n", json!(results))))
         .with_context(|| format!("cannot write {}", path.display()))?;
 
+    let allocators = allocators(&elf);
+    ensure!(allocators.is_empty(), "the firmware has no heap, but the image links {}", allocators.join(", "));
     let over: Vec<String> =
         budgets.iter().filter_map(|(name, part, bytes_max)| overrun(name, part.bytes, *bytes_max)).collect();
     ensure!(over.is_empty(), "{} (xtask/src/size.rs holds the budgets)", over.join(", "));
@@ -128,6 +136,13 @@ fn largest(elf: &Elf, counts: fn(&Section) -> bool) -> Vec<(u32, String)> {
         .collect();
     symbols.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
     symbols
+}
+
+/// The symbols with which memory would be allocated.
+fn allocators(elf: &Elf) -> Vec<String> {
+    let is_allocator =
+        |name: &str| name == ALLOCATOR_C || ALLOCATORS_RUST.iter().any(|rust| name.contains(rust));
+    elf.symbols.iter().map(|symbol| &symbol.name).filter(|name| is_allocator(name)).cloned().collect()
 }
 
 /// Keeps the end of a long name: the function matters more than its crate.
@@ -197,6 +212,22 @@ mod tests {
             [named(4_000, "serve::run"), named(64, "STARTED"), named(20, "small")]
         );
         assert_eq!(sizes.ram.symbols, [named(1_900, "STORE"), named(64, "STARTED")]);
+    }
+
+    #[test]
+    fn an_allocator_is_found_by_any_of_its_names() {
+        let found = |name: &'static str| {
+            let sections = [(".text", PROGBITS, FLAG_ALLOCATED, 0, 1_000)];
+            let file = made_up::elf(&sections, &[("main", 0x101, 20, 0), (name, 0x201, 8, 0)]);
+            allocators(&elf::parse(&file).unwrap())
+        };
+        let mangled = "_RNvCs7ldSeZOOJos_7___rustc12___rust_alloc";
+        for name in ["malloc", "__rust_alloc", "__rust_alloc_zeroed", "__rg_alloc", "__rdl_alloc", mangled] {
+            assert_eq!(found(name), [name]);
+        }
+        for name in ["FLAG_ALLOCATED", "_ZN5store5alloc17h0123456789abcdefE", "small_malloc_free", ""] {
+            assert!(found(name).is_empty(), "{name}");
+        }
     }
 
     #[test]

@@ -22,6 +22,8 @@ enum Work {
     Texts(u32),
 }
 
+const UNSET: &str = "note: the clock is not set; timestamps count from the board's start\r\n";
+
 const COLUMNS: [Column<'static>; 2] = [
     Column { name: "at", kind: ColumnType::Timestamp, unit: "" },
     Column { name: "n", kind: ColumnType::Int, unit: "" },
@@ -137,11 +139,23 @@ fn rows_are_a_table_and_notes_follow() {
 #[test]
 fn rows_are_json_however_many_they_are() {
     let (seen, _) = typed(Small { rows: 2_000, ..Small::default() }, b"sql d format = mcp \"x\"\r\n");
-    let rows: Vec<_> = seen.trim_end().trim_matches(['[', ']']).split("},{").collect();
-    assert_eq!((rows.len(), seen.ends_with("\"n\":1999000}]\r\n")), (2_000, true));
+    let (answer, note) = seen.split_once("\r\n").unwrap();
+    let rows: Vec<_> = answer.trim_matches(['[', ']']).split("},{").collect();
+    assert_eq!((rows.len(), answer.ends_with("\"n\":1999000}]")), (2_000, true));
+    assert_eq!(note, UNSET);
     let (seen, _) = typed(Small::default(), b"sql d format = json \"x\"\r\n");
     let statistics = "{\"Query\":[],\"Statistics\":[{\"Count\":0,\"Time\":\"00:00:00\",\"Nodes\":1}]}\r\n";
-    assert_eq!(seen, statistics);
+    assert_eq!(seen, format!("{statistics}{UNSET}"));
+}
+
+#[test]
+fn lost_rows_and_an_unset_clock_are_told_in_every_format() {
+    for format in ["json", "mcp", "table"] {
+        let line = format!("sql d format = {format} \"x\"\r");
+        let (seen, _) = typed(Small { rows: 1, lost: 7, ..Small::default() }, line.as_bytes());
+        let notes = format!("\r\nnote: 7 rows were overwritten before they could be sent\r\n{UNSET}");
+        assert!(seen.ends_with(&notes), "{format}: {seen}");
+    }
 }
 
 #[test]

@@ -193,6 +193,20 @@ impl<'a> RunClient<'a> {
     }
 }
 
+/// The byte of `text` at which `part`, a slice of it, begins; 0 if it is empty or none of its slices. What a [`Command`] borrows
+/// is found again so.
+pub fn position_of(text: &str, part: &str) -> usize {
+    let offset = part.as_ptr().addr().checked_sub(text.as_ptr().addr());
+    offset.filter(|offset| !part.is_empty() && offset + part.len() <= text.len()).unwrap_or(0)
+}
+
+/// The byte at which the value behind the last `=` of a command begins.
+pub fn position_of_last_value(text: &str) -> usize {
+    let Some(equals) = text.rfind('=') else { return 0 };
+    let value = text[equals + 1..].trim_start_matches(|c: char| c.is_whitespace() || matches!(c, '\'' | '"'));
+    text.len() - value.len()
+}
+
 impl Command<'_> {
     /// Whether doing it twice does the same as doing it once.
     pub fn is_repeatable(&self) -> bool {
@@ -348,6 +362,19 @@ mod tests {
         assert_eq!(parse("set sample d t = 7us"), sample(7));
         assert_eq!(parse("set sample d t = 1h"), sample(3_600_000_000));
         assert_eq!(parse("set sample d t = 1s"), sample(1_000_000));
+    }
+
+    #[test]
+    fn what_a_command_borrows_is_found_again_in_its_text() {
+        let text = "get columns where table = 'dbms' and dbms = d";
+        let Ok(Command::GetColumns { dbms, table, .. }) = parse(text) else { panic!("{:?}", parse(text)) };
+        assert_eq!((position_of(text, table), position_of(text, dbms)), (27, 44));
+        assert_eq!(position_of(text, ""), 0);
+        assert_eq!(position_of(&text[10..], &text[..5]), 0);
+        assert_eq!(position_of(&text[..10], &text[5..]), 0);
+        assert_eq!(position_of_last_value("set time = '2026-11-18T05:00:00Z'"), 12);
+        assert_eq!(position_of_last_value("set sample d t=7us"), 15);
+        assert_eq!((position_of_last_value("help"), position_of_last_value("a =")), (0, 3));
     }
 
     #[test]

@@ -46,6 +46,7 @@ impl<'a> Object<'a> {
                 ("tables", int(status.tables.into())),
                 ("rows", int(status.rows)),
                 ("rows_overwritten_unread", int(status.rows_overwritten_unread)),
+                ("rows_missed", int(status.rows_missed)),
                 ("queries", int(status.queries.into())),
                 ("link_sessions", int(status.link.sessions)),
                 ("link_frames_in", int(status.link.frames_in)),

@@ -1,7 +1,7 @@
 //! Rows as text, one at a time: the shape that each answer has in each format.
 
 use super::{
-    table::{rule, write_aligned},
+    table::{rule, write_aligned, write_padded},
     value::{width, write_json_text, write_json_value},
 };
 use crate::{
@@ -125,7 +125,7 @@ impl<'c> RowsFormat<'c> {
         let columns = &columns[..columns.len().min(COLUMNS_MAX)];
         let mut widths = [0; COLUMNS_MAX];
         for (width, column) in widths.iter_mut().zip(columns) {
-            *width = bounded(column.name.chars().count());
+            *width = bounded(name_width(column.name));
         }
         Self { shape, format, columns, widths, rows: 0, extracted: heapless::Vec::new() }
     }
@@ -253,7 +253,9 @@ impl<'c> RowsFormat<'c> {
         rule(out, ['┌', '┬', '┐'], self.widths())?;
         out.write_char('\n')?;
         for (column, width) in self.columns.iter().zip(self.widths()) {
-            write!(out, "│ {:<width$} ", column.name)?;
+            out.write_str("│ ")?;
+            write_padded(&Value::Text(column.name), width, out)?;
+            out.write_char(' ')?;
         }
         out.write_str("│\n")?;
         rule(out, ['├', '┼', '┤'], self.widths())?;
@@ -301,9 +303,11 @@ impl<'c> RowsFormat<'c> {
         }
         let name = self.columns.get(column).map_or("", |column| column.name);
         let widest = values.clone().map(|value| width(&Value::Text(value))).max().unwrap_or(0);
-        let widest = widest.max(name.chars().count());
+        let widest = widest.max(name_width(name));
         rule(out, ['┌', '┬', '┐'], [widest])?;
-        write!(out, "\n│ {name:<widest$} │\n")?;
+        out.write_str("\n│ ")?;
+        write_padded(&Value::Text(name), widest, out)?;
+        out.write_str(" │\n")?;
         rule(out, ['├', '┼', '┤'], [widest])?;
         for value in values {
             out.write_str("\n│ ")?;
@@ -318,6 +322,11 @@ impl<'c> RowsFormat<'c> {
 /// A key of an object is text, whatever the cell is.
 fn write_key(cell: &Value<'_>, out: &mut impl Write) -> fmt::Result {
     write_json_text(if let Value::Text(name) = cell { name } else { "" }, out)
+}
+
+/// A name is a device's text, as a cell is: it is written with its control characters escaped.
+fn name_width(name: &str) -> usize {
+    width(&Value::Text(name))
 }
 
 fn bounded(width: usize) -> u16 {
@@ -419,6 +428,30 @@ mod tests {
              └──────┴───────────┘"
         );
         assert_eq!(written(Shape::Query { statistics: true }, Format::Mcp, &["a"], &[]), "[]");
+    }
+
+    #[test]
+    fn a_forged_name_reaches_no_terminal_as_it_is() {
+        let names: &[&str] = &["\u{1b}[2J", "a\nb"];
+        let rows: &[&[Value<'_>]] = &[&[T("x"), T("y")]];
+        let query = Shape::Query { statistics: true };
+        assert_eq!(
+            written(query, Format::Table, names, rows),
+            "┌───────────┬──────┐\n\
+             │ \\u{1b}[2J │ a\\nb │\n\
+             ├───────────┼──────┤\n\
+             │ x         │ y    │\n\
+             └───────────┴──────┘"
+        );
+        assert_eq!(written(query, Format::Mcp, names, rows), r#"[{"\u001b[2J":"x","a\nb":"y"}]"#);
+        let shapes = [query, Shape::Columns, Shape::Tables, Shape::Blockchain(Some(Extract::Name))];
+        for (shape, format) in shapes
+            .into_iter()
+            .flat_map(|shape| [Format::Json, Format::Mcp, Format::Table].map(|format| (shape, format)))
+        {
+            let text = written(shape, format, names, &[&[T("\u{1b}c"), T("\u{9b}J")]]);
+            assert!(text.chars().all(|c| c == '\n' || !c.is_control()), "{shape:?} {format:?}: {text:?}");
+        }
     }
 
     #[test]

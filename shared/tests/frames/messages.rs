@@ -192,7 +192,7 @@ proptest! {
         reset_reason in select(&RESET_REASONS[..]),
         (stack_bytes_used_max, stack_bytes, wire_min, wire_max) in any::<(u32, u32, u8, u8)>(),
         (sessions, frames_in, frames_damaged, frames_out, resumes) in any::<(u64, u64, u64, u64, u64)>(),
-        (tables, rows, rows_overwritten_unread, queries) in any::<(u16, u64, u64, u8)>(),
+        (tables, rows, rows_overwritten_unread, queries, rows_missed) in any::<(u16, u64, u64, u8, u64)>(),
     ) {
         let link = LinkCounters { sessions, frames_in, frames_damaged, frames_out, resumes };
         let status = Status {
@@ -209,6 +209,7 @@ proptest! {
             rows,
             rows_overwritten_unread,
             queries,
+            rows_missed,
         };
         assert_returns(&Part::Status(status), &mut room());
         let version = Version { build: &build, board: &board, wire_min, wire_max };
