@@ -5,10 +5,7 @@ use picolake::{
     link::Address,
 };
 use picolake_tests::qemu::{Qemu, image};
-use shared::{
-    limits::{EXPRESSION_DEPTH_MAX, STACK_BYTES_BUDGET},
-    message::{Class, ErrorCode, LinkTest, Part},
-};
+use shared::message::{Class, LinkTest, Part};
 use std::{process::Stdio, sync::Arc, time::Duration};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader},
@@ -210,62 +207,4 @@ async fn two_boards_at_once_are_two_boards_and_idle_ones_sleep() {
     let used = boards[0].cpu_time().unwrap() - before;
     assert!(used.as_secs_f64() < IDLE_CPU_MAX * span.as_secs_f64(), "{used:?} of {span:?} while idle");
     assert!(sessions.iter().all(|session| matches!(session.state(), State::Up(_))));
-}
-
-/// Asks a command and takes all of its answer, which may be a failure.
-async fn take(session: &Session, text: &str) -> Result<(), AnswerError> {
-    let asked = async {
-        let ask = session.ask(OwnedRequest::Command(text.into()), Class::Interactive);
-        let mut answer = ask.await.expect("the board is up");
-        while answer.next().await?.is_some() {}
-        Ok(())
-    };
-    tokio::time::timeout(PATIENCE, asked).await.expect("the board answers")
-}
-
-#[tokio::test]
-async fn no_query_takes_more_stack_than_its_budget() {
-    let Some(image) = image("the stack's budget") else { return };
-    let board = Qemu::boot(&image).unwrap();
-    let session = connect(&board.tcp);
-    up(&session).await;
-    for table in ["environment", "power"] {
-        take(&session, &format!("set sample demo {table} = 1ms")).await.unwrap();
-    }
-    tokio::time::sleep(Duration::from_millis(500)).await;
-    // As deep as expressions go, with what is deepest inside: a float as text.
-    let mut deep = "temperature::text".to_string();
-    for _ in 0..EXPRESSION_DEPTH_MAX - 6 {
-        deep = format!("lower({deep})");
-    }
-    let queries = [
-        "SELECT * FROM environment ORDER BY humidity DESC, temperature LIMIT 20".to_string(),
-        "SELECT DISTINCT state, count(*), avg(current), stddev(voltage)::text FROM power GROUP BY state \
-         HAVING count(*) > 0 ORDER BY avg(current)"
-            .to_string(),
-        "SELECT DISTINCT temperature::text, humidity FROM environment LIMIT 20".to_string(),
-        "SELECT count(DISTINCT x), min(y), range(z) FROM vibration WHERE period(minute, 1, now(), timestamp)"
-            .to_string(),
-        format!("SELECT {deep} FROM environment LIMIT 5"),
-        format!("SELECT count(*) FROM environment WHERE {deep} <> 'x' OR {deep} LIKE '%1%'"),
-        format!("SELECT max({deep}), min({deep}) FROM environment GROUP BY {deep} ORDER BY {deep} LIMIT 5"),
-    ];
-    for sql in &queries {
-        for command in [format!("sql demo \"{sql}\""), format!("explain sql demo \"{sql}\"")] {
-            match take(&session, &command).await {
-                Ok(()) | Err(AnswerError::Refused { code: ErrorCode::Capacity, .. }) => {}
-                Err(error) => panic!("{command}: {error:?}"),
-            }
-        }
-    }
-    for command in ["help", "get processes", "get columns where dbms = demo and table = power"] {
-        take(&session, command).await.unwrap_or_else(|error| panic!("{command}: {error:?}"));
-    }
-    let status = |part: Part<'_>| match part {
-        Part::Status(status) => Some(status.stack_bytes_used_max),
-        _ => None,
-    };
-    let used = ask(&session, "get status", status).await;
-    println!("{used} bytes of stack");
-    assert!(used <= STACK_BYTES_BUDGET, "{used} bytes of stack were used");
 }
