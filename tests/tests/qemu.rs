@@ -266,6 +266,5 @@ async fn no_query_takes_more_stack_than_its_budget() {
         _ => None,
     };
     let used = ask(&session, "get status", status).await;
-    println!("{used} bytes of stack");
     assert!(used <= STACK_BYTES_BUDGET, "{used} bytes of stack were used");
 }

@@ -615,7 +615,7 @@ impl<const BYTES: usize> Query<BYTES> {
             say("period", format_args!("a first scan finds its last row"));
         }
         let (record_bytes, _) = records::sizes(&self.plan);
-        let records_max = if record_bytes == 0 { 0 } else { BYTES / record_bytes };
+        let records_max = BYTES.checked_div(record_bytes).unwrap_or(0);
         match self.plan.mode {
             Mode::Stream => say("answer", format_args!("a stream; nothing is kept")),
             Mode::Sort => say(

@@ -222,8 +222,9 @@ fn groups_gathered_apart_merge_into_those_of_the_whole() {
         let mut whole = Table::new(&columns);
         for row in 0..mix(seed) % 300 {
             let random = mix(seed << 32 | row);
-            let n = if random % 7 == 0 { Value::Null } else { Value::Int((random >> 8) as i64 % 20) };
-            let x = if random % 5 == 0 {
+            let n =
+                if random.is_multiple_of(7) { Value::Null } else { Value::Int((random >> 8) as i64 % 20) };
+            let x = if random.is_multiple_of(5) {
                 Value::Null
             } else {
                 Value::Float64((random >> 20) as i32 as f64 / 4.0)
