@@ -3,7 +3,7 @@
 use crate::{Board, clock::Clock, serve};
 use core::cell::RefCell;
 use embassy_net::{Stack, tcp::TcpSocket};
-use embassy_time::Duration;
+use embassy_time::{Duration, with_timeout};
 
 /// Where a board listens.
 pub const LINK_PORT: u16 = 7000;
@@ -13,6 +13,10 @@ pub const LINK_SOCKETS: usize = 2;
 pub const LINK_TIMEOUT: Duration = Duration::from_secs(30);
 
 const LINK_KEEP_ALIVE: Duration = Duration::from_secs(10);
+/// How long a link that is being closed waits for its peer to take the last bytes.
+const LINK_FLUSH_MAX: Duration = Duration::from_secs(2);
+/// How long the reset of such a link may take to leave the board.
+const LINK_ABORT_MAX: Duration = Duration::from_millis(100);
 const LINK_RX_BYTES: usize = 2048;
 const LINK_TX_BYTES: usize = 4096;
 
@@ -54,6 +58,10 @@ pub async fn serve_tcp(
         defmt::info!("TCP link: {}", _closed);
         socket.close();
         // What was written last is still on its way; an error means that nobody waits for it.
-        let _ = socket.flush().await;
+        if with_timeout(LINK_FLUSH_MAX, socket.flush()).await.is_err() {
+            // The peer is there and takes nothing: it is told once that the link is gone.
+            socket.abort();
+            let _ = with_timeout(LINK_ABORT_MAX, socket.flush()).await;
+        }
     }
 }

@@ -42,6 +42,8 @@ pub const HELLO_RETRY_US: u64 = 250_000;
 pub const HELLO_ATTEMPTS_MAX: u32 = 20;
 /// The least time between two hellos, however often a board asks for one.
 pub const HELLO_PROMPTED_US: u64 = 10_000;
+/// How long a board keeps a link on which nobody has begun a session: as long as a bridge goes on saying hello.
+pub const LINK_MUTE_US_MAX: u64 = HELLO_RETRY_US * HELLO_ATTEMPTS_MAX as u64;
 /// Quiet on a link until the bridge asks whether the board is still there.
 pub const KEEPALIVE_US: u64 = 2_000_000;
 /// Quiet on an open request until the bridge asks how far the board has come.

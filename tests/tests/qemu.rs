@@ -12,12 +12,15 @@ use std::{
     sync::Arc,
     time::Duration,
 };
+use tokio::io::AsyncReadExt as _;
 
 /// QEMU shares two cores with everything else.
 const PATIENCE: Duration = Duration::from_secs(60);
 const BOOTS: u32 = 20;
 /// Of one core, while both links are connected and nothing is asked.
 const IDLE_CPU_MAX: f64 = 0.03;
+/// Connections that the image serves at once.
+const LINK_SOCKETS: usize = 2;
 /// More rows than any test waits for.
 const ROWS_ENDLESS: u32 = u32::MAX;
 
@@ -162,6 +165,26 @@ async fn a_bridge_killed_in_mid_stream_leaves_the_board_ready_for_the_next() {
             assert_eq!(stream(&session, 1_000, u64::MAX).await, Ok(1_000));
         }
     }
+}
+
+#[tokio::test]
+async fn mute_connections_on_every_socket_do_not_lock_a_bridge_out() {
+    let Some(image) = image("mute connections") else { return };
+    let board = Qemu::boot(&image).unwrap();
+    up(&connect(&board.serial)).await; // the network is up, too
+    let Address::Tcp(to) = &board.tcp else { panic!("{} is no TCP link", board.tcp) };
+    let mut mute = Vec::new();
+    for _ in 0..LINK_SOCKETS {
+        let mut connection = tokio::net::TcpStream::connect(to).await.unwrap();
+        // The board's hello shows that one of its sockets has taken the connection.
+        let heard = tokio::time::timeout(PATIENCE, connection.read_u8()).await.expect("the board says hello");
+        assert_eq!(heard.unwrap(), shared::frame::DELIMITER);
+        mute.push(connection);
+    }
+    let session = connect(&board.tcp);
+    up(&session).await;
+    assert_eq!(stream(&session, 1_000, u64::MAX).await, Ok(1_000));
+    drop(mute);
 }
 
 #[tokio::test]

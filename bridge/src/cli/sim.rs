@@ -24,7 +24,7 @@ pub(crate) async fn run(args: SimArgs) -> anyhow::Result<()> {
         let (ours, theirs) = SerialStream::pair().context("cannot open a pseudo-terminal")?;
         let name = theirs.name().context("the pseudo-terminal has no name")?;
         println!("simulated board on serial:{name}");
-        board.attach(Box::new(ours))?;
+        board.attach_line(Box::new(ours))?;
         terminal = Some(theirs);
     }
     match args.tcp {

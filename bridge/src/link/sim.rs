@@ -2,7 +2,7 @@
 
 use super::ByteStream;
 use embedded_io_adapters::tokio_1::FromTokio;
-use firmware::{Board, Facts, board::StackUse, clock::Clock};
+use firmware::{Board, Facts, board::StackUse, clock::Clock, serve::Closed};
 use shared::message::ResetReason;
 use std::{cell::RefCell, io, rc::Rc, time::Duration};
 use tokio::{
@@ -62,10 +62,25 @@ pub async fn serve(
     firmware::serve(board, &clock, FromTokio::new(rx), FromTokio::new(tx)).await
 }
 
+/// Serves a line that stays when a session ends or nobody begins one, such as a serial port, until it breaks.
+pub async fn serve_line(board: &RefCell<Board>, clock: TokioClock, line: impl ByteStream) {
+    let (rx, tx) = tokio::io::split(line);
+    let (mut rx, mut tx) = (FromTokio::new(rx), FromTokio::new(tx));
+    while firmware::serve(board, &clock, &mut rx, &mut tx).await != Closed::Link {}
+}
+
+/// A link that somebody else opened.
+enum Attached {
+    /// It is closed when its session ends.
+    Connection(Box<dyn ByteStream>),
+    /// It stays.
+    Line(Box<dyn ByteStream>),
+}
+
 /// A simulated board on a thread of its own. It ends when this is dropped and its links are closed.
 #[derive(Clone, Debug)]
 pub struct Simulation {
-    links: mpsc::Sender<Box<dyn ByteStream>>,
+    links: mpsc::Sender<Attached>,
 }
 
 impl std::fmt::Debug for dyn ByteStream {
@@ -78,7 +93,7 @@ impl Simulation {
     /// Starts a board of this name.
     pub fn named(name: &str) -> io::Result<Self> {
         let facts = facts(name);
-        let (links, mut waiting) = mpsc::channel::<Box<dyn ByteStream>>(LINKS_WAITING_MAX);
+        let (links, mut waiting) = mpsc::channel(LINKS_WAITING_MAX);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         std::thread::Builder::new().name(format!("board {name}")).spawn(move || {
             let local = LocalSet::new();
@@ -87,7 +102,12 @@ impl Simulation {
                 let clock = TokioClock::start();
                 while let Some(link) = waiting.recv().await {
                     let board = Rc::clone(&board);
-                    tokio::task::spawn_local(async move { serve(&board, clock, link).await });
+                    tokio::task::spawn_local(async move {
+                        match link {
+                            Attached::Connection(link) => drop(serve(&board, clock, link).await),
+                            Attached::Line(line) => serve_line(&board, clock, line).await,
+                        }
+                    });
                 }
             });
             runtime.block_on(local);
@@ -102,8 +122,17 @@ impl Simulation {
         Ok(ours)
     }
 
-    /// Gives the board a link that somebody else opened.
-    pub fn attach(&self, link: Box<dyn ByteStream>) -> io::Result<()> {
+    /// Gives the board a connection that somebody else opened; the board closes it when its session ends.
+    pub fn attach(&self, connection: Box<dyn ByteStream>) -> io::Result<()> {
+        self.give(Attached::Connection(connection))
+    }
+
+    /// Gives the board a line, such as a serial port; one session after the other runs on it.
+    pub fn attach_line(&self, line: Box<dyn ByteStream>) -> io::Result<()> {
+        self.give(Attached::Line(line))
+    }
+
+    fn give(&self, link: Attached) -> io::Result<()> {
         self.links.try_send(link).map_err(|_| io::Error::other("the simulated board takes no more links"))
     }
 }

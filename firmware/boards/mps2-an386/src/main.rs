@@ -30,6 +30,7 @@ use embassy_time::{Duration, Instant, Timer, with_timeout};
 use embedded_io_async::{Read, Write};
 use firmware::clock::EmbassyClock;
 use firmware::net::{self, LINK_SOCKETS, LinkBuffers};
+use firmware::serve::Closed;
 use firmware::{Board, Facts};
 use static_cell::{ConstStaticCell, StaticCell};
 
@@ -149,9 +150,11 @@ async fn uart_link(board: SharedBoard, network: Option<Stack<'static>>, mut rx: 
         let _ = with_timeout(NETWORK_WAIT_MAX, network.wait_config_up()).await;
     }
     loop {
-        // The line itself never closes: when a session ends, the next one begins.
+        // The line itself never closes: when a session ends, or nobody began one, the next may begin.
         let closed = firmware::serve(board, &EmbassyClock, &mut rx, &mut tx).await;
-        defmt::info!("serial link: {}", closed);
+        if closed != Closed::Mute {
+            defmt::info!("serial link: {}", closed);
+        }
     }
 }
 

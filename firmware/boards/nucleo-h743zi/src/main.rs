@@ -28,6 +28,7 @@ use embassy_stm32::{Peripherals, bind_interrupts};
 use embassy_time::{Duration, Timer};
 use firmware::clock::EmbassyClock;
 use firmware::net::{self, LINK_PORT, LINK_SOCKETS, LinkBuffers};
+use firmware::serve::Closed;
 use firmware::{Board, Facts};
 use static_cell::{ConstStaticCell, StaticCell};
 
@@ -166,9 +167,11 @@ async fn tell_address(network: Stack<'static>) -> ! {
 #[embassy_executor::task]
 async fn serial_link(board: SharedBoard, mut rx: BufferedUartRx<'static>, mut tx: SerialTx) -> ! {
     loop {
-        // The line itself never closes: when a session ends, the next one begins.
+        // The line itself never closes: when a session ends, or nobody began one, the next may begin.
         let closed = firmware::serve(board, &EmbassyClock, &mut rx, &mut tx).await;
-        defmt::info!("serial link: {}", closed);
+        if closed != Closed::Mute {
+            defmt::info!("serial link: {}", closed);
+        }
     }
 }
 
