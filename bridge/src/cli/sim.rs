@@ -3,8 +3,12 @@
 use crate::link::sim::Simulation;
 use anyhow::Context as _;
 use clap::Args;
+use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio_serial::{SerialPort as _, SerialStream};
+
+/// How long to wait when the system has no connection to give: it may be out of files for a while.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 #[derive(Debug, Args)]
 #[group(required = true, multiple = true)]
@@ -33,7 +37,7 @@ pub(crate) async fn run(args: SimArgs) -> anyhow::Result<()> {
             let listener = listen(&address).await?;
             println!("simulated board on tcp:{}", listener.local_addr()?);
             tokio::select! {
-                accepted = accept(&listener, &board) => accepted?,
+                never = accept(&listener, &board) => never,
                 stopped = tokio::signal::ctrl_c() => stopped?,
             }
         }
@@ -49,12 +53,20 @@ pub(crate) async fn listen(address: &str) -> anyhow::Result<TcpListener> {
     })
 }
 
-/// Gives every connection to the board as a link of its own.
-pub(crate) async fn accept(listener: &TcpListener, board: &Simulation) -> anyhow::Result<()> {
+/// Gives every connection to the board as a link of its own. One that fails is logged and does not end the others.
+pub(crate) async fn accept(listener: &TcpListener, board: &Simulation) -> ! {
     loop {
-        let (stream, from) = listener.accept().await?;
-        stream.set_nodelay(true)?;
-        tracing::info!(%from, "a bridge connected");
-        board.attach(Box::new(stream))?;
+        let (stream, from) = match listener.accept().await {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                tracing::warn!(%error, "a connection could not be accepted");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+                continue;
+            }
+        };
+        match stream.set_nodelay(true).and_then(|()| board.attach(Box::new(stream))) {
+            Ok(()) => tracing::info!(%from, "a bridge connected"),
+            Err(error) => tracing::warn!(%from, %error, "a connection was dropped"),
+        }
     }
 }
