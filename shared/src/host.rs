@@ -175,6 +175,11 @@ impl Host {
         self.requests.tick(now_us, &mut events);
     }
 
+    /// Whether the board has answered the hello, and has not gone since.
+    pub fn is_up(&self) -> bool {
+        self.requests.is_up()
+    }
+
     /// How long the last ping took, if one was answered.
     pub fn round_trip_us(&self) -> Option<u64> {
         self.requests.round_trip_us()

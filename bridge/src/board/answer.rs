@@ -112,7 +112,8 @@ impl AnswerError {
 }
 
 /// What travels to the asker.
-pub(super) enum Sent {
+#[derive(Debug)]
+enum Sent {
     Piece(Piece),
     End(Result<Complete, AnswerError>),
 }
@@ -132,12 +133,25 @@ pub(super) struct AnswerSender {
     consumed: Arc<AtomicU32>,
 }
 
+/// More pieces came than the board had credit for.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Overrun;
+
 impl AnswerSender {
-    /// Never waits: the board has no credit for more than fits.
-    pub(super) fn send(&self, sent: Sent) {
-        if let Err(mpsc::error::TrySendError::Full(_)) = self.pieces.try_send(sent) {
-            debug_assert!(false, "a board sent more than its credit");
+    /// Hands a piece on and never waits: the board has no credit for more than fits. If more comes all the same,
+    /// the answer ends here.
+    pub(super) fn piece(&self, piece: Piece) -> Result<(), Overrun> {
+        if self.pieces.capacity() <= 1 {
+            self.end(Err(AnswerError::Protocol("the board sent more than its credit")));
+            return Err(Overrun);
         }
+        let _ = self.pieces.try_send(Sent::Piece(piece)); // fails only if nobody wants it any more
+        Ok(())
+    }
+
+    /// The end of the answer. Pieces leave room for it.
+    pub(super) fn end(&self, end: Result<Complete, AnswerError>) {
+        let _ = self.pieces.try_send(Sent::End(end)); // fails only if nobody wants it any more
     }
 
     /// Pieces the asker has taken since this was last asked.
@@ -202,4 +216,25 @@ pub(super) fn pair(request: OwnedRequest, class: Class, wake: Arc<Notify>) -> (A
     let consumed = Arc::new(AtomicU32::new(0));
     let to = AnswerSender { pieces: pieces_in, consumed: Arc::clone(&consumed) };
     (Ask { request, class, to }, Answer { pieces: Some(pieces), consumed, wake, end: None })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn an_answer_with_more_pieces_than_credit_ends_with_an_error_and_not_with_a_gap() {
+        let (ask, mut answer) =
+            pair(OwnedRequest::Command("help".into()), Class::Interactive, Arc::new(Notify::new()));
+        let piece = |count| Piece::Rows { count, bytes: Vec::new() };
+        for count in 0..CREDIT_BATCHES_MAX as u16 {
+            assert_eq!(ask.to.piece(piece(count)), Ok(()));
+        }
+        assert_eq!(ask.to.piece(piece(99)), Err(Overrun));
+        for count in 0..CREDIT_BATCHES_MAX as u16 {
+            assert_eq!(answer.next().await, Ok(Some(piece(count))));
+        }
+        assert!(matches!(answer.next().await, Err(AnswerError::Protocol(_))));
+        assert_eq!(answer.complete(), None);
+    }
 }

@@ -2,7 +2,7 @@
 
 use super::{
     Hello, State,
-    answer::{AnswerError, AnswerSender, Ask, PartBytes, Piece, Sent},
+    answer::{AnswerError, AnswerSender, Ask, PartBytes, Piece},
     backoff::Backoff,
 };
 use crate::link::ByteStream;
@@ -14,7 +14,7 @@ use shared::{
     version,
 };
 use std::{
-    collections::HashMap,
+    collections::BTreeMap,
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
@@ -33,15 +33,13 @@ const SET_TIME_ATTEMPTS_MAX: u32 = 3;
 struct Task {
     host: Host,
     start: Instant,
-    answers: HashMap<u16, AnswerSender>,
+    answers: BTreeMap<u16, AnswerSender>,
     /// The request that sets the clock, while it is under way, and the attempts so far.
     set_time: Option<u16>,
     set_time_attempts: u32,
     hello: Option<Hello>,
     counters: Arc<Mutex<HostCounters>>,
     down: Option<Down>,
-    /// The askers are gone; so is the reason to go on.
-    abandoned: bool,
 }
 
 /// What the task shares with the [`Session`](super::Session)s of its board.
@@ -62,20 +60,26 @@ where
     let mut task = Task {
         host: Host::new(seed),
         start: Instant::now(),
-        answers: HashMap::new(),
+        answers: BTreeMap::new(),
         set_time: None,
         set_time_attempts: 0,
         hello: None,
         counters,
         down: None,
-        abandoned: false,
     };
     let mut backoff = Backoff::new(seed);
-    while !task.abandoned {
+    loop {
         state.send_replace(State::Connecting);
-        let why = match open().await {
+        let opened = tokio::select! {
+            opened = open() => opened,
+            () = state.closed() => return,
+        };
+        let why = match opened {
             Err(why) => why,
-            Ok(link) => task.serve(link, &mut asks, &state, &wake, &mut backoff).await,
+            Ok(link) => match task.serve(link, &mut asks, &state, &wake, &mut backoff).await {
+                Some(why) => why,
+                None => return,
+            },
         };
         task.answers.retain(|request, to| {
             let wanted = !to.is_dropped();
@@ -84,13 +88,13 @@ where
             }
             wanted
         });
-        if task.abandoned || asks.is_closed() {
-            return;
-        }
         let retry_in = backoff.wait();
         tracing::info!(why, ?retry_in, "board offline");
         state.send_replace(State::Offline { why: why.into(), retry_in });
-        sleep(retry_in).await;
+        tokio::select! {
+            () = sleep(retry_in) => {}
+            () = state.closed() => return,
+        }
     }
 }
 
@@ -99,7 +103,7 @@ impl Task {
         u64::try_from(self.start.elapsed().as_micros()).unwrap_or(u64::MAX)
     }
 
-    /// Drives one link until it is of no use any more; returns why.
+    /// Drives one link until it is of no use any more; returns why, or none if nobody is left who would ask.
     async fn serve(
         &mut self,
         mut link: Box<dyn ByteStream>,
@@ -107,7 +111,7 @@ impl Task {
         state: &watch::Sender<State>,
         wake: &Notify,
         backoff: &mut Backoff,
-    ) -> String {
+    ) -> Option<String> {
         self.hello = None;
         self.down = None;
         self.host.connect(self.now_us());
@@ -126,26 +130,30 @@ impl Task {
                     None => std::future::pending().await,
                 }
             };
+            // In this order, the same for the same seed, and nothing starves: what there is to say, what askers have
+            // done with and what they ask runs dry unless something is heard (there are few requests, each with
+            // little credit), so reading has its turn; and time has passed for the host in every turn, however much
+            // there is to read.
             tokio::select! {
-                read = rx.read(&mut input) => match read {
-                    Ok(0) => break "the link was closed".into(),
-                    Ok(read) => self.feed(&input[..read]),
-                    Err(error) => break format!("the link broke: {error}"),
-                },
+                biased;
+                () = state.closed() => break None,
                 written = tx.write(&out[sent..len]), if sent < len => match written {
-                    Ok(0) => break "the link takes no more bytes".into(),
+                    Ok(0) => break Some("the link takes no more bytes".into()),
                     Ok(written) => sent += written,
-                    Err(error) => break format!("the link broke: {error}"),
-                },
-                ask = asks.recv(), if self.has_room() => match ask {
-                    Some(ask) => self.open(ask),
-                    None => { self.abandoned = true; break String::new() }
+                    Err(error) => break Some(format!("the link broke: {error}")),
                 },
                 () = wake.notified() => self.look_at_askers(),
-                () = timer => self.tick(),
+                Some(ask) = asks.recv(), if self.has_room() => self.open(ask),
+                read = rx.read(&mut input) => match read {
+                    Ok(0) => break Some("the link was closed".into()),
+                    Ok(read) => self.feed(&input[..read]),
+                    Err(error) => break Some(format!("the link broke: {error}")),
+                },
+                () = timer => {}
             }
+            self.tick();
             if let Some(down) = self.down.take() {
-                break describe(down);
+                break Some(describe(down));
             }
             self.report(state, backoff);
         };
@@ -159,10 +167,13 @@ impl Task {
     }
 
     fn open(&mut self, Ask { request, class, to }: Ask) {
+        if to.is_dropped() {
+            return; // cancelled while it waited: it must not run
+        }
         match self.host.open(&request.as_wire(), class) {
             Ok(number) => drop(self.answers.insert(number, to)),
             // `has_room` and `Session::ask` see to it; an asker is told all the same.
-            Err(_) => to.send(Sent::End(Err(AnswerError::Protocol("the request does not fit")))),
+            Err(_) => to.end(Err(AnswerError::Protocol("the request does not fit"))),
         }
     }
 
@@ -195,9 +206,9 @@ impl Task {
     }
 
     fn disconnect(&mut self) {
+        self.forget_set_time();
         let mut events = Events { answers: &mut self.answers, news: &mut Vec::new() };
         self.host.disconnect(|event| events.take(event));
-        self.set_time = None;
         self.hello = None;
     }
 
@@ -206,18 +217,27 @@ impl Task {
             match news {
                 News::Up(hello) => {
                     self.hello = Some(hello);
+                    self.forget_set_time();
                     self.set_time_attempts = 0;
                     self.set_clock();
                 }
                 News::Down(down) => self.down = Some(down),
                 News::Ended(request, done) if self.set_time == Some(request) => {
                     self.set_time = None;
-                    if !done {
+                    if !done && self.host.is_up() {
                         self.set_clock();
                     }
                 }
                 News::Ended(..) => {}
+                News::Overrun(request) => self.host.close(request),
             }
+        }
+    }
+
+    /// A time that waited for a link would be past when it is set.
+    fn forget_set_time(&mut self) {
+        if let Some(request) = self.set_time.take() {
+            self.host.close(request);
         }
     }
 
@@ -253,11 +273,13 @@ enum News {
     Up(Hello),
     Down(Down),
     Ended(u16, bool),
+    /// More came than there was credit for; its asker has been told.
+    Overrun(u16),
 }
 
 /// Takes the host's events: answers go to their askers, the rest is news.
 struct Events<'t> {
-    answers: &'t mut HashMap<u16, AnswerSender>,
+    answers: &'t mut BTreeMap<u16, AnswerSender>,
     news: &'t mut Vec<News>,
 }
 
@@ -272,16 +294,19 @@ impl Events<'_> {
             }
             Event::Ended(request, ending) => {
                 if let Some(to) = self.answers.remove(&request) {
-                    to.send(Sent::End(AnswerError::of(ending)));
+                    to.end(AnswerError::of(ending));
                 }
                 self.news.push(News::Ended(request, matches!(ending, Ending::Done { .. })));
             }
         }
     }
 
-    fn piece(&self, request: u16, piece: impl FnOnce() -> Piece) {
-        if let Some(to) = self.answers.get(&request) {
-            to.send(Sent::Piece(piece()));
+    fn piece(&mut self, request: u16, piece: impl FnOnce() -> Piece) {
+        if let Some(to) = self.answers.get(&request)
+            && to.piece(piece()).is_err()
+        {
+            self.answers.remove(&request);
+            self.news.push(News::Overrun(request));
         }
     }
 }

@@ -133,6 +133,10 @@ impl Requests {
         self.counters.bytes_in += bytes as u64;
     }
 
+    pub(super) fn is_up(&self) -> bool {
+        matches!(self.link, Link::Up { .. })
+    }
+
     pub(super) fn round_trip_us(&self) -> Option<u64> {
         self.rtt.last_us
     }
