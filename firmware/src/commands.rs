@@ -5,6 +5,7 @@ use shared::{
     command::{self, Command, TOPICS, Topic},
     device::{Answerer, Identity, Now, Step},
     message::{self, Cursor, Done, ErrorCode, Failure, Part, Request, Status, Version, feature},
+    time::{UTC_US_MAX, UTC_US_MIN},
     version,
 };
 
@@ -56,6 +57,9 @@ impl Answerer for Board {
                 Command::Help(topic) => Answer::Help(topic.map_or(TOPICS, core::slice::from_ref)),
                 Command::SetTime(utc_us) => self.set_time(now.uptime_us, utc_us),
             },
+            Request::SetTime(utc_us) if !(UTC_US_MIN..=UTC_US_MAX).contains(&utc_us) => {
+                return Err(Failure::new(ErrorCode::Value, 0, format_args!("the years are 1 to 9999")));
+            }
             Request::SetTime(utc_us) => self.set_time(now.uptime_us, utc_us),
             Request::LinkTest(test) => {
                 return TestRows::open(test, cursor).map(|rows| Work(Task::TestRows(rows)));
@@ -135,3 +139,34 @@ impl Board {
 
 /// Bytes of a line of help.
 const HELP_LINE_BYTES_MAX: usize = 128;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Facts, board::StackUse};
+    use shared::message::{LinkCounters, ResetReason};
+
+    #[test]
+    fn a_time_that_has_no_text_is_refused() {
+        let mut board = Board::new(Facts {
+            kind: "test",
+            id: heapless::Vec::new(),
+            epoch: 1,
+            boot_count: 1,
+            panic_count: 0,
+            reset_reason: ResetReason::PowerOn,
+            stack: StackUse::default,
+        });
+        let link = LinkCounters::default();
+        let now = Now { uptime_us: 5, link: &link };
+        for utc_us in [i64::MIN, UTC_US_MIN - 1, UTC_US_MAX + 1, i64::MAX] {
+            let refused = board.open(Request::SetTime(utc_us), None, now).map(drop);
+            assert_eq!(refused.map_err(|failure| failure.code), Err(ErrorCode::Value), "{utc_us}");
+            assert_eq!(board.clock.utc_us(5), None);
+        }
+        for utc_us in [UTC_US_MIN, UTC_US_MAX] {
+            assert!(board.open(Request::SetTime(utc_us), None, now).is_ok());
+            assert_eq!(board.clock.utc_us(5), Some(utc_us));
+        }
+    }
+}
