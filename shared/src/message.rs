@@ -250,11 +250,12 @@ pub struct Status<'a> {
     pub stack_bytes_used_max: u32,
     /// The stack there is, in bytes; 0 where it is not measured.
     pub stack_bytes: u32,
-    /// What this link has seen since the board started.
+    /// What the link has seen on which this was asked.
     pub link: LinkCounters,
 }
 
-/// What one link has seen.
+/// What one link has seen on its present connection; the next one counts from 0. On a serial line, which never closes,
+/// a connection lasts until the bridge has been quiet for too long.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkCounters {
     /// Sessions that were begun.
