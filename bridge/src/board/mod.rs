@@ -61,6 +61,8 @@ pub struct Hello {
     pub boot_count: u32,
     /// The firmware's name and version.
     pub build: String,
+    /// What it can do: bits of [`feature`](shared::message::feature).
+    pub features: u32,
     /// The newest wire version it speaks.
     pub wire_max: u8,
     /// The round-trip time of the last ping.
@@ -109,6 +111,7 @@ impl Hello {
             epoch: hello.epoch,
             boot_count: hello.boot_count,
             build: hello.build.into(),
+            features: hello.features,
             wire_max: hello.version_max,
             round_trip: None,
         }

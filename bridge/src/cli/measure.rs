@@ -7,7 +7,7 @@ use crate::{
 };
 use anyhow::{Context as _, ensure};
 use clap::Args;
-use shared::message::{Class, LinkTest};
+use shared::message::{Class, LinkTest, feature};
 use std::{io::IsTerminal as _, time::Instant};
 
 /// Rows between two lines of progress.
@@ -27,6 +27,11 @@ pub(crate) struct MeasureArgs {
 
 pub(crate) async fn run(config: &Config, args: MeasureArgs) -> anyhow::Result<()> {
     let session = super::session(&config.board(&args.board.board)?).await?;
+    let hello = session.wait_up(super::UP_TIMEOUT).await?;
+    ensure!(
+        hello.features & feature::LINK_TEST != 0,
+        "unsupported: this board sends no test rows; its firmware was built without them"
+    );
     let seed = rand::random();
     let test = LinkTest { rows: args.rows, seed };
     let (start, mut check, mut payload_bytes) = (Instant::now(), RowCheck::new(seed), 0_u64);
