@@ -125,7 +125,9 @@ impl Address {
 
     fn hint(&self) -> &'static str {
         match self {
-            Address::Serial { .. } => "is the board plugged in, and may you use the device (group dialout)?",
+            Address::Serial { .. } => {
+                "is the board plugged in, may you use the device (group dialout), or does another program hold it?"
+            }
             Address::Tcp(_) => "is the board on, on this network, and listening on that port?",
             Address::Unix(_) => "is QEMU running with -serial unix:PATH,server=on,wait=off?",
             Address::Sim(_) => "a simulated board needs a thread of its own",
