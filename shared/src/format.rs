@@ -167,6 +167,16 @@ pub fn write_cell(value: &Value<'_>, out: &mut impl Write) -> fmt::Result {
     }
 }
 
+/// A device's text for a person: prints with its control characters escaped, as [`write_cell`] does.
+#[derive(Clone, Copy, Debug)]
+pub struct Printable<'a>(pub &'a str);
+
+impl fmt::Display for Printable<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_cell(&Value::Text(self.0), f)
+    }
+}
+
 /// Counts characters instead of writing them.
 struct Count(usize);
 

@@ -2,6 +2,7 @@
 
 use super::OwnedRequest;
 use shared::{
+    format::Printable,
     host::Ending,
     limits::CREDIT_BATCHES_MAX,
     message::{self, Class, ErrorCode, Part},
@@ -51,13 +52,13 @@ impl PartBytes {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AnswerError {
     /// The board refused.
-    #[error("{}: {hint}{}", code.name(), at(*position))]
+    #[error("{}: {}{}", code.name(), Printable(hint), at(*position))]
     Refused {
         /// What went wrong.
         code: ErrorCode,
         /// The byte of the command where it went wrong.
         position: u16,
-        /// What to do.
+        /// What to do, as the board sent it.
         hint: String,
     },
     /// It was sent, and its answer was lost.
@@ -221,6 +222,13 @@ pub(super) fn pair(request: OwnedRequest, class: Class, wake: Arc<Notify>) -> (A
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_forged_hint_does_not_reach_the_terminal_as_it_is() {
+        let hint = "\x1b]0;owned\x07\x1b[2J\r\nroot# \u{9b}31m";
+        let error = AnswerError::Refused { code: ErrorCode::Syntax, position: 0, hint: hint.into() };
+        assert_eq!(error.to_string(), r"syntax: \u{1b}]0;owned\u{7}\u{1b}[2J\r\nroot# \u{9b}31m");
+    }
 
     #[tokio::test]
     async fn an_answer_with_more_pieces_than_credit_ends_with_an_error_and_not_with_a_gap() {

@@ -5,7 +5,10 @@ use crate::{
     board::{Hello, OwnedRequest, Piece, Session},
     config::{BoardConfig, Config, FILE_NAME},
 };
-use shared::message::{Class, Part};
+use shared::{
+    format::Printable,
+    message::{Class, Part},
+};
 use std::{sync::Arc, time::Duration};
 
 /// One line of the list.
@@ -37,7 +40,7 @@ pub(crate) async fn run(config: &Config, named: &[String]) -> anyhow::Result<()>
     for line in asked {
         lines.push(line.await?);
     }
-    print!("{}", table(&lines));
+    print!("{}", table(&lines, Columns::All));
     Ok(())
 }
 
@@ -69,9 +72,20 @@ pub(crate) async fn status(session: &Session) -> anyhow::Result<(Arc<Hello>, Dur
     Ok((session.wait_up(UP_TIMEOUT).await?, uptime))
 }
 
+/// The title of the column that a narrow list leaves out.
+const ID: &str = "ID";
+
+/// Which columns a list has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Columns {
+    All,
+    /// So few that boards of the demo fit a terminal of 80 columns.
+    WithoutId,
+}
+
 /// The list as text, columns as wide as they must be; below it what is to be said of single boards.
-pub(crate) fn table(lines: &[Line]) -> String {
-    let mut cells = vec![["NAME", "STATE", "LINK", "ID", "VERSION", "UPTIME", "RTT"].map(String::from)];
+pub(crate) fn table(lines: &[Line], columns: Columns) -> String {
+    let mut cells = vec![["NAME", "STATE", "LINK", ID, "VERSION", "UPTIME", "RTT"].map(String::from)];
     let mut notes = String::new();
     for (nth, Line { name, link, state }) in lines.iter().enumerate() {
         let (state, [id, version, uptime, rtt]) = match state {
@@ -80,7 +94,7 @@ pub(crate) fn table(lines: &[Line]) -> String {
                 {
                     notes += &format!("{name}: the same board as {}, on another link\n", first.name);
                 }
-                let version = format!("{} wire {}", hello.build, hello.wire_max);
+                let version = format!("{} wire {}", Printable(&hello.build), hello.wire_max);
                 let rtt =
                     hello.round_trip.map_or("-".into(), |rtt| format!("{:.1}ms", rtt.as_secs_f64() * 1e3));
                 ("up", [hello.board_id.clone(), version, format!("{}s", uptime.as_secs()), rtt])
@@ -93,13 +107,52 @@ pub(crate) fn table(lines: &[Line]) -> String {
         cells.push([name.clone(), state.into(), link.clone(), id, version, uptime, rtt]);
     }
     let width = |column: usize| cells.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..cells[0].len()).map(width).collect();
+    let is_shown = |column: &usize| columns == Columns::All || cells[0][*column] != ID;
+    let widths: Vec<_> = (0..cells[0].len()).filter(is_shown).map(|column| (column, width(column))).collect();
     let mut out = String::new();
     for line in &cells {
         let line: Vec<String> =
-            line.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
+            widths.iter().map(|(column, width)| format!("{:<width$}", line[*column])).collect();
         out.push_str(line.join("  ").trim_end());
         out.push('\n');
     }
     out + &notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(name: &str, board_id: &str, build: &str) -> Line {
+        let hello = Hello {
+            board_id: board_id.into(),
+            epoch: 1,
+            boot_count: 1,
+            build: build.into(),
+            features: 0,
+            wire_max: 1,
+            round_trip: Some(Duration::from_micros(12_345)),
+        };
+        let state = Ok((Arc::new(hello), Duration::from_secs(86_400)));
+        Line { name: name.into(), link: "tcp:127.0.0.1:65535".into(), state }
+    }
+
+    #[test]
+    fn a_forged_build_does_not_reach_the_terminal_as_it_is() {
+        let list = table(&[line("pump", "0102", "\x1b[2Jpicolake\n9")], Columns::All);
+        assert!(list.contains(r"\u{1b}[2Jpicolake\n9 wire 1"), "{list:?}");
+        assert_eq!(list.lines().count(), 2, "{list:?}");
+    }
+
+    #[test]
+    fn a_list_without_ids_fits_eighty_columns_and_still_tells_boards_apart() {
+        let lines = [
+            line("greenhouse", "0102030405060708", "picolake 0.10.10"),
+            line("mill", "0102030405060708", "x"),
+        ];
+        assert!(table(&lines, Columns::All).contains("  0102030405060708  "));
+        let list = table(&lines, Columns::WithoutId);
+        assert!(list.lines().all(|line| line.chars().count() <= 80), "{list}");
+        assert!(!list.contains("0102") && list.contains("mill: the same board as greenhouse"), "{list}");
+    }
 }

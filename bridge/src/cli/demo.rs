@@ -1,7 +1,7 @@
 //! `picolake demo`: a simulated field of three boards that comes up, says what to try, and stays up.
 
 use super::{
-    boards::{Line, status, table},
+    boards::{Columns, Line, status, table},
     sim::{accept, listen},
 };
 use crate::{board::Session, link::sim::Simulation};
@@ -12,6 +12,8 @@ use std::{
 
 /// The boards of the field.
 const FIELD: [&str; 3] = ["greenhouse", "pump", "mill"];
+/// The terminal that the list is made for.
+const TERMINAL_COLUMNS: usize = 80;
 /// How often the list is drawn anew on a terminal.
 const REFRESH: Duration = Duration::from_secs(1);
 
@@ -29,7 +31,7 @@ pub(crate) async fn run() -> anyhow::Result<()> {
     let lines = look(&boards).await;
     let first = &boards[0].1;
     let program = std::env::args().next().unwrap_or_else(|| "picolake".into());
-    print!("\n{}\n", table(&lines));
+    print!("\n{}\n", table(&lines, Columns::WithoutId));
     println!("Try in another terminal:");
     println!("  {program} run {first} \"get status\"");
     println!("  {program} run {first} help");
@@ -50,13 +52,17 @@ async fn show(boards: &[(&str, String, Session)]) {
     }
     let mut lines_drawn = 0;
     loop {
-        let list = table(&look(boards).await);
+        // Cut where a narrow terminal would wrap it: what is drawn over is counted in lines.
+        let list: Vec<String> = table(&look(boards).await, Columns::WithoutId)
+            .lines()
+            .map(|line| line.chars().take(TERMINAL_COLUMNS).collect())
+            .collect();
         if lines_drawn > 0 {
             print!("\x1b[{lines_drawn}A\x1b[J"); // up to where the last list began, and clear from there
         }
-        print!("\n{list}");
+        println!("\n{}", list.join("\n"));
         let _ = std::io::stdout().flush(); // a terminal that is gone ends the program by its own signal
-        lines_drawn = 1 + list.lines().count();
+        lines_drawn = 1 + list.len();
         tokio::time::sleep(REFRESH).await;
     }
 }

@@ -8,10 +8,13 @@ use crate::{
 use clap::Args;
 use shared::{
     command::{self, Format},
-    format::Object,
+    format::{Object, Printable},
     message::{Class, Part},
 };
-use std::time::Duration;
+use std::{
+    fmt::{self, Write as _},
+    time::Duration,
+};
 
 /// How long a command may take.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(45);
@@ -47,16 +50,41 @@ async fn written(mut answer: Answer, format: Format) -> anyhow::Result<String> {
     let mut out = String::new();
     while let Some(piece) = answer.next().await? {
         let Piece::Part(bytes) = &piece else { continue };
-        match bytes.part() {
-            Some(Part::Status(status)) => Object::status(&status).write(format, &mut out)?,
-            Some(Part::Version(version)) => Object::version(&version).write(format, &mut out)?,
-            Some(Part::Text(text)) => out.push_str(text),
-            Some(Part::Started(_)) => continue,
-            None => {
-                anyhow::bail!("protocol: the board sent a part this bridge does not know; update the bridge")
-            }
-        }
-        out.push('\n');
+        let Some(part) = bytes.part() else {
+            anyhow::bail!("protocol: the board sent a part this bridge does not know; update the bridge")
+        };
+        write_part(&part, format, &mut out)?;
     }
     Ok(out)
+}
+
+/// A part on a line of its own; what the board says in it does not reach a terminal as it is.
+fn write_part(part: &Part<'_>, format: Format, out: &mut String) -> fmt::Result {
+    match part {
+        Part::Status(status) => Object::status(status).write(format, out)?,
+        Part::Version(version) => Object::version(version).write(format, out)?,
+        Part::Text(text) => write!(out, "{}", Printable(text))?,
+        Part::Started(_) => return Ok(()),
+    }
+    out.write_char('\n')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use shared::message::Version;
+
+    #[test]
+    fn a_forged_text_or_build_does_not_reach_the_terminal_as_it_is() {
+        let forged = "\x1b[2Jgone\r";
+        let version = Version { build: forged, board: forged, wire_min: 1, wire_max: 1 };
+        for part in [Part::Text(forged), Part::Version(version)] {
+            for format in [Format::Table, Format::Json, Format::Mcp] {
+                let mut out = String::new();
+                write_part(&part, format, &mut out).unwrap();
+                assert!(out.contains("gone"), "{out}");
+                assert!(out.chars().all(|c| c == '\n' || !c.is_control()), "{out:?}");
+            }
+        }
+    }
 }
