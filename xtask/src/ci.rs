@@ -22,6 +22,10 @@ pub(crate) fn run(workspace: &Workspace, tally: &mut Tally) -> Result<()> {
     step("lints of the QEMU board", || {
         check(workspace.cargo(&["clippy"]).args(QEMU_BOARD_ARGUMENTS).args(DENY_WARNINGS))
     })?;
+    step("lints of the QEMU board with all its features", || {
+        let mut clippy = workspace.cargo(&["clippy"]);
+        check(clippy.args(QEMU_BOARD_ARGUMENTS).arg("--all-features").args(DENY_WARNINGS))
+    })?;
     step("lints of the real board", || {
         check(real_board_cargo(workspace, &["clippy", "--release"])?.args(DENY_WARNINGS))
     })?;

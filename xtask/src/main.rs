@@ -48,7 +48,9 @@ enum Job {
         filter: Vec<String>,
     },
     /// Run all seeded cases of the wire and end-to-end tests, optimised; takes long.
-    #[command(after_help = "Examples:\n  cargo xtask soak\n  cargo xtask soak -- faulty_link")]
+    #[command(
+        after_help = "Examples:\n  cargo xtask soak\n  cargo xtask soak -- a_stream_over_a_damaged_link"
+    )]
     Soak {
         /// Given to each test program: a filter on test names and its options.
         #[arg(last = true)]
