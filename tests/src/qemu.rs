@@ -4,9 +4,12 @@ use picolake::link::Address;
 use std::{
     io::{self, Read as _, Write as _},
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
-    sync::atomic::{AtomicU8, Ordering},
-    time::Duration,
+    process::{Child, ChildStdout, Command, Stdio},
+    sync::{
+        atomic::{AtomicU8, Ordering},
+        mpsc::{Receiver, RecvTimeoutError, channel},
+    },
+    time::{Duration, Instant},
 };
 
 /// Names the image to boot; `cargo xtask test` builds it and sets this.
@@ -16,7 +19,9 @@ const BOARD_PORT: u16 = 7000;
 /// The port on which an image built for benches sends as fast as it can.
 const RAW_PORT: u16 = 7001;
 /// What QEMU's monitor says when it is ready for a command.
-const PROMPT: &str = "(qemu) ";
+const PROMPT: &[u8] = b"(qemu) ";
+/// How long QEMU may take until its monitor is ready.
+const PROMPT_WAIT_MAX: Duration = Duration::from_secs(30);
 
 /// The image, or a line that says that the caller's tests are skipped.
 pub fn image(test: &str) -> Option<PathBuf> {
@@ -36,6 +41,10 @@ pub fn image(test: &str) -> Option<PathBuf> {
 pub struct Qemu {
     /// Its standard input and output are QEMU's monitor.
     process: Child,
+    /// What QEMU prints, the board's log among it, as it comes.
+    output: Receiver<Vec<u8>>,
+    /// What it printed after its last prompt.
+    printed: Vec<u8>,
     /// Its TCP link.
     pub tcp: Address,
     /// Its serial link.
@@ -54,7 +63,7 @@ impl Qemu {
         let folder = tempfile::tempdir()?;
         let serial = folder.path().join("serial");
         let forward = |port: u16| format!("hostfwd=tcp:127.0.0.1:0-:{port}");
-        let process = Command::new("qemu-system-arm")
+        let mut process = Command::new("qemu-system-arm")
             .args(["-M", "mps2-an386", "-display", "none", "-monitor", "stdio"])
             .args(["-semihosting-config", "enable=on,target=native"])
             .args(["-serial", &format!("unix:{},server=on,wait=off", serial.display())])
@@ -65,8 +74,11 @@ impl Qemu {
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()?;
+        let output = drain(process.stdout.take().ok_or(io::ErrorKind::BrokenPipe)?);
         let mut board = Self {
             process,
+            output,
+            printed: Vec::new(),
             tcp: Address::Tcp(String::new()),
             serial: Address::Unix(serial),
             raw_port: 0,
@@ -92,14 +104,18 @@ impl Qemu {
     }
 
     fn wait_for_prompt(&mut self) -> io::Result<String> {
-        let stdout = self.process.stdout.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
-        let mut heard = Vec::new();
-        while !heard.ends_with(PROMPT.as_bytes()) {
-            let mut byte = [0];
-            stdout.read_exact(&mut byte)?; // fails when QEMU has ended
-            heard.push(byte[0]);
+        let until = Instant::now() + PROMPT_WAIT_MAX;
+        loop {
+            if let Some(at) = self.printed.windows(PROMPT.len()).position(|bytes| bytes == PROMPT) {
+                let text: Vec<u8> = self.printed.drain(..at + PROMPT.len()).collect();
+                return Ok(String::from_utf8_lossy(&text).into_owned());
+            }
+            match self.output.recv_timeout(until.saturating_duration_since(Instant::now())) {
+                Ok(bytes) => self.printed.extend(bytes),
+                Err(RecvTimeoutError::Disconnected) => return Err(io::Error::other("QEMU has ended")),
+                Err(RecvTimeoutError::Timeout) => return Err(io::ErrorKind::TimedOut.into()),
+            }
         }
-        Ok(String::from_utf8_lossy(&heard).into_owned())
     }
 
     /// The processor time QEMU has used.
@@ -118,6 +134,20 @@ impl Drop for Qemu {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
+}
+
+/// Reads what QEMU prints on a thread of its own: a full pipe would stop the board in mid-log.
+fn drain(mut stdout: ChildStdout) -> Receiver<Vec<u8>> {
+    let (sender, output) = channel();
+    std::thread::spawn(move || {
+        let mut bytes = [0; 4096];
+        while let Ok(len @ 1..) = stdout.read(&mut bytes) {
+            if sender.send(bytes[..len].to_vec()).is_err() {
+                return;
+            }
+        }
+    });
+    output
 }
 
 /// Finds the host's port in lines such as `TCP[HOST_FORWARD]  12  127.0.0.1 35097  10.0.2.15  7000  0  0`.

@@ -6,13 +6,11 @@ use picolake::{
 };
 use picolake_tests::qemu::{Qemu, image};
 use shared::message::{Class, LinkTest, Part};
-use std::{
-    io::{BufRead as _, BufReader},
-    process::{Command, Stdio},
-    sync::Arc,
-    time::Duration,
+use std::{process::Stdio, sync::Arc, time::Duration};
+use tokio::{
+    io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader},
+    process::Command,
 };
-use tokio::io::AsyncReadExt as _;
 
 /// QEMU shares two cores with everything else.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -152,14 +150,15 @@ async fn a_bridge_killed_in_mid_stream_leaves_the_board_ready_for_the_next() {
             let mut bridge = Command::new(picolake_tests::program())
                 .args(["measure", &link.to_string(), "--rows", &ROWS_ENDLESS.to_string(), "--progress"])
                 .stderr(Stdio::piped())
+                .kill_on_drop(true)
                 .spawn()
                 .unwrap();
             // It tells its progress when rows have come.
-            let mut line = String::new();
-            BufReader::new(bridge.stderr.take().unwrap()).read_line(&mut line).unwrap();
-            assert!(line.ends_with(&format!("of {ROWS_ENDLESS} rows\n")), "{line}");
-            bridge.kill().unwrap();
-            bridge.wait().unwrap();
+            let mut lines = BufReader::new(bridge.stderr.take().unwrap()).lines();
+            let line = tokio::time::timeout(PATIENCE, lines.next_line()).await.expect("progress is told");
+            let line = line.unwrap().unwrap_or_default();
+            assert!(line.ends_with(&format!("of {ROWS_ENDLESS} rows")), "{line}");
+            bridge.kill().await.unwrap();
             let session = connect(link);
             up(&session).await;
             assert_eq!(stream(&session, 1_000, u64::MAX).await, Ok(1_000));
