@@ -2,12 +2,13 @@
 
 use picolake_tests::program;
 use shared::{
-    frame::{DELIMITER, FrameBuffer, Header},
+    frame::{DELIMITER, Fed, FrameBuffer, FrameDecoder, Header},
     limits::WIRE_BYTES_MAX,
-    message::{self, BoardHello, kind},
+    message::{self, BoardHello, BridgeHello, kind},
+    version,
 };
 use std::{
-    io::Write as _,
+    io::{Read as _, Write as _},
     net::TcpListener,
     process::{Command, Output},
 };
@@ -45,8 +46,8 @@ fn a_missing_device_is_named() {
 
 #[test]
 fn a_port_where_nobody_listens_is_named() {
-    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    refused(&["run", &format!("tcp:{free}"), "get status"], &[&free.to_string(), "is the board on"]);
+    // Port 1 is given to nobody who asks the system for one.
+    refused(&["run", "tcp:127.0.0.1:1", "get status"], &["127.0.0.1:1", "is the board on"]);
 }
 
 #[test]
@@ -78,20 +79,33 @@ fn serve(bytes: Vec<u8>) -> String {
     format!("tcp:{address}")
 }
 
-#[test]
-fn a_link_that_speaks_another_protocol_is_told_apart_from_a_silent_one() {
-    let link = serve(b"SSH-2.0-OpenSSH_9.2p1 Debian-2\r\n".to_vec());
-    refused(&["run", &link, "get status"], &["no Picolake board", "32 bytes"]);
+/// Serves one connection as a board that says hello and answers nothing else.
+fn serve_hello(features: u32) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let (mut decoder, mut byte) = (FrameDecoder::default(), [0]);
+        loop {
+            stream.read_exact(&mut byte).unwrap();
+            let Fed::Frame(_, body) = decoder.feed(&mut &byte[..]) else { continue };
+            let nonce = message::read::<BridgeHello>(body).expect("the bridge says hello first").nonce;
+            stream.write_all(&hello(version::MIN, version::CURRENT, nonce, features)).unwrap();
+            break;
+        }
+        let _ = std::io::copy(&mut stream, &mut std::io::sink());
+    });
+    format!("tcp:{address}")
 }
 
-#[test]
-fn a_board_of_another_version_says_which_side_to_update() {
+/// The hello of a board, as it travels.
+fn hello(version_min: u8, version_max: u8, nonce: u32, features: u32) -> Vec<u8> {
     let mut frame = FrameBuffer::default();
     let hello = BoardHello {
-        version_min: 200,
-        version_max: 201,
-        nonce: 0,
-        features: 0,
+        version_min,
+        version_max,
+        nonce,
+        features,
         body_bytes_max: 1088,
         requests_max: 8,
         board_id: &[1, 2, 3],
@@ -104,6 +118,22 @@ fn a_board_of_another_version_says_which_side_to_update() {
     let header = Header { kind: kind::BOARD_HELLO, generation: 0, request: 0, sequence: 0 };
     let mut out = [0; WIRE_BYTES_MAX];
     let sent = frame.seal(header, len, &mut out);
-    let link = serve([&[DELIMITER], &out[..sent]].concat());
+    [&[DELIMITER], &out[..sent]].concat()
+}
+
+#[test]
+fn a_board_without_test_rows_cannot_be_measured() {
+    refused(&["measure", &serve_hello(0)], &["unsupported", "sends no test rows"]);
+}
+
+#[test]
+fn a_link_that_speaks_another_protocol_is_told_apart_from_a_silent_one() {
+    let link = serve(b"SSH-2.0-OpenSSH_9.2p1 Debian-2\r\n".to_vec());
+    refused(&["run", &link, "get status"], &["no Picolake board", "32 bytes"]);
+}
+
+#[test]
+fn a_board_of_another_version_says_which_side_to_update() {
+    let link = serve(hello(200, 201, 0, 0));
     refused(&["run", &link, "get status"], &["versions 200 to 201", "update the bridge"]);
 }
