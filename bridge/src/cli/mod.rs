@@ -48,7 +48,7 @@ enum Job {
     )]
     Run(run::RunArgs),
     /// Stream test rows from a board and report what its link can do
-    #[command(after_help = "Example:  picolake measure serial:/dev/ttyACM0?baud=921600 --rows 20000")]
+    #[command(after_help = "Example:  picolake measure serial:/dev/ttyACM0?baud=115200 --rows 20000")]
     Measure(measure::MeasureArgs),
     /// Check the configuration
     #[command(subcommand)]
