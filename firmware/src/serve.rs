@@ -1,9 +1,14 @@
 //! One link, served: bytes from its reading half to the [`Device`], frames from the device to its writing half.
 
 use crate::{Board, clock::Clock, commands::Work};
-use core::{cell::RefCell, pin::pin};
+use core::{
+    cell::RefCell,
+    future::poll_fn,
+    pin::pin,
+    task::{Poll, Waker},
+};
 use embassy_futures::{
-    select::{Either, select},
+    select::{Either3, select3},
     yield_now,
 };
 use embassy_sync::{blocking_mutex::raw::NoopRawMutex, signal::Signal};
@@ -33,13 +38,14 @@ pub enum Closed {
 ///
 /// Cancelling it (dropping it) ends the session and gives its queries back; rows and clock are the board's and stay.
 pub async fn serve(board: &RefCell<Board<'_>>, clock: &impl Clock, rx: impl Read, tx: impl Write) -> Closed {
-    let link = Link::new(board, clock);
-    match select(link.receive(rx), link.send(tx)).await {
-        Either::First(closed) | Either::Second(closed) => closed,
+    let device = RefCell::new(Device::new());
+    let link = Link { board, clock, device, heard: Signal::new(), opened_us: clock.uptime_us() };
+    match select3(link.receive(rx), link.send(tx), link.expire()).await {
+        Either3::First(closed) | Either3::Second(closed) | Either3::Third(closed) => closed,
     }
 }
 
-/// What the two halves of a link share. Gives back all work when it is dropped, however the link ended.
+/// What the halves of a link share. Gives back all work when it is dropped, however the link ended.
 struct Link<'a, 'm, C> {
     board: &'a RefCell<Board<'m>>,
     clock: &'a C,
@@ -58,14 +64,7 @@ impl<C> Drop for Link<'_, '_, C> {
     }
 }
 
-impl<'a, 'm, C: Clock> Link<'a, 'm, C> {
-    /// Not inlined: it passes over the stack, which need not be as deep ever after.
-    #[inline(never)]
-    fn new(board: &'a RefCell<Board<'m>>, clock: &'a C) -> Self {
-        let device = RefCell::new(Device::new());
-        Self { board, clock, device, heard: Signal::new(), opened_us: clock.uptime_us() }
-    }
-
+impl<C: Clock> Link<'_, '_, C> {
     async fn receive(&self, mut rx: impl Read) -> Closed {
         let mut bytes = [0; READ_BYTES];
         loop {
@@ -83,58 +82,56 @@ impl<'a, 'm, C: Clock> Link<'a, 'm, C> {
     async fn send(&self, mut tx: impl Write) -> Closed {
         let mut out = [0; WIRE_BYTES_MAX];
         loop {
-            if let Some(closed) = self.expired() {
-                return closed;
-            }
             let next = self.device.borrow_mut().transmit(
                 self.clock.uptime_us(),
                 &mut *self.board.borrow_mut(),
                 &mut out,
             );
             match next {
-                Transmit::Frame(len) => match self.in_time(tx.write_all(&out[..len])).await {
-                    // A link that takes everything at once must not keep the others, or its own reader, waiting.
-                    Ok(Ok(())) => yield_now().await,
-                    Ok(Err(_)) => return Closed::Link,
-                    Err(closed) => return closed,
-                },
-                Transmit::Busy => yield_now().await,
-                Transmit::Idle => {
-                    if let Err(closed) = self.in_time(self.heard.wait()).await {
-                        return closed;
+                Transmit::Frame(len) => {
+                    if tx.write_all(&out[..len]).await.is_err() {
+                        return Closed::Link;
                     }
+                    // A link that takes everything at once must not keep the others, or its own reader, waiting.
+                    yield_now().await;
                 }
+                Transmit::Busy => yield_now().await,
+                Transmit::Idle => self.heard.wait().await,
             }
         }
     }
 
-    /// Waits for `event`, but not past the link's deadline, which moves on as long as the session is heard of.
-    async fn in_time<T>(&self, event: impl Future<Output = T>) -> Result<T, Closed> {
-        let mut event = pin!(event);
+    /// Waits until the link's deadline is past. It moves on as long as the session is heard of.
+    async fn expire(&self) -> Closed {
         loop {
             let deadline_us = self.deadline_us();
-            match select(&mut event, self.clock.sleep_until_us(deadline_us)).await {
-                Either::First(value) => return Ok(value),
-                Either::Second(()) => self.expired().map_or(Ok(()), Err)?,
+            self.sleep_until_us(deadline_us).await;
+            let now_us = self.clock.uptime_us();
+            if now_us >= self.deadline_us() {
+                let had_session = self.device.borrow_mut().expire(now_us, &mut *self.board.borrow_mut());
+                return if had_session { Closed::Quiet } else { Closed::Mute };
             }
         }
+    }
+
+    /// While a stream runs it is looked at many times for each frame. An alarm that is set stays set: to set it anew
+    /// each time would cost more than the frame.
+    async fn sleep_until_us(&self, uptime_us: u64) {
+        let mut sleep = pin!(self.clock.sleep_until_us(uptime_us));
+        let mut waked: Option<Waker> = None;
+        poll_fn(|context| {
+            let is_set = waked.as_ref().is_some_and(|waker| waker.will_wake(context.waker()));
+            if is_set && self.clock.uptime_us() < uptime_us {
+                return Poll::Pending;
+            }
+            waked = Some(context.waker().clone());
+            sleep.as_mut().poll(context)
+        })
+        .await;
     }
 
     fn deadline_us(&self) -> u64 {
         let session_us = self.device.borrow().deadline_us();
         session_us.unwrap_or(self.opened_us.saturating_add(LINK_MUTE_US_MAX))
-    }
-
-    /// Why the link is to be closed, if its deadline is past.
-    fn expired(&self) -> Option<Closed> {
-        let now_us = self.clock.uptime_us();
-        if now_us < self.deadline_us() {
-            return None;
-        }
-        Some(if self.device.borrow_mut().expire(now_us, &mut *self.board.borrow_mut()) {
-            Closed::Quiet
-        } else {
-            Closed::Mute
-        })
     }
 }
