@@ -4,6 +4,7 @@
 //!   link ── opens serial, tcp, unix, simulated        bytes
 //!   board ── a session for each board                 parts of answers
 //!   config ── picolake.yaml                           names
+//!   mcp ── what MCP clients and programs ask          tools, JSON
 //!   cli ── what a person types                        text
 //! ```
 
@@ -11,3 +12,4 @@ pub mod board;
 pub mod cli;
 pub mod config;
 pub mod link;
+pub mod mcp;

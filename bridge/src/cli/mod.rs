@@ -6,6 +6,7 @@ mod demo;
 mod measure;
 mod render;
 mod run;
+mod serve;
 mod shell;
 mod sim;
 
@@ -57,6 +58,11 @@ enum Job {
     /// Stream test rows from a board and report what its link can do
     #[command(after_help = "Example:  picolake measure serial:/dev/ttyACM0?baud=115200 --rows 20000")]
     Measure(measure::MeasureArgs),
+    /// Serve the boards to MCP clients: over standard input and output, or over HTTP
+    #[command(
+        after_help = "Examples:\n  picolake serve --stdio --demo                   simulated boards, for a client that starts this program\n  picolake serve                                  the boards of picolake.yaml on http://127.0.0.1:50051/mcp\n  picolake serve --http 0.0.0.0:50051 --token-file token.txt   for other machines, too"
+    )]
+    Serve(serve::ServeArgs),
     /// Check the configuration
     #[command(subcommand)]
     Config(ConfigJob),
@@ -87,6 +93,7 @@ pub fn run(cli: Cli) -> anyhow::Result<()> {
             Job::Run(args) => run::run(&config, args).await,
             Job::Shell(args) => shell::run(&config, args).await,
             Job::Measure(args) => measure::run(&config, args).await,
+            Job::Serve(args) => serve::run(&config, args).await,
             Job::Config(ConfigJob::Check) => {
                 println!("{} boards, no faults", config.boards.len());
                 for BoardConfig { name, link } in &config.boards {
