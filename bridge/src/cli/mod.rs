@@ -2,7 +2,10 @@
 #![allow(clippy::print_stdout, reason = "stdout is where a command line's answer goes")]
 
 mod boards;
+mod clients;
 mod demo;
+mod doctor;
+mod install;
 mod measure;
 mod render;
 mod run;
@@ -63,6 +66,14 @@ enum Job {
         after_help = "Examples:\n  picolake serve --stdio --demo                   simulated boards, for a client that starts this program\n  picolake serve                                  the boards of picolake.yaml on http://127.0.0.1:50051/mcp\n  picolake serve --http 0.0.0.0:50051 --token-file token.txt   for other machines, too"
     )]
     Serve(serve::ServeArgs),
+    /// Write the entry that makes an MCP client start this program
+    #[command(
+        after_help = "What is in the client's file stays, and a backup is left beside it.\n\nExamples:\n  picolake install claude-desktop --demo\n  picolake install claude-code\n  picolake install cursor --print"
+    )]
+    Install(install::InstallArgs),
+    /// Check configuration, boards, clocks and client set-up, and say what to do
+    #[command(after_help = "Example:  picolake doctor")]
+    Doctor,
     /// Check the configuration
     #[command(subcommand)]
     Config(ConfigJob),
@@ -83,7 +94,11 @@ pub(crate) struct BoardArg {
 
 /// Runs what was asked for.
 pub fn run(cli: Cli) -> anyhow::Result<()> {
-    let config = config::load(cli.config.as_deref())?;
+    let named = cli.config.as_deref();
+    let config = match (config::load(named), &cli.job) {
+        (Err(error), Job::Doctor) => return doctor::broken_config(&error),
+        (config, _) => config?,
+    };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let done = runtime.block_on(async {
         match cli.job {
@@ -94,6 +109,8 @@ pub fn run(cli: Cli) -> anyhow::Result<()> {
             Job::Shell(args) => shell::run(&config, args).await,
             Job::Measure(args) => measure::run(&config, args).await,
             Job::Serve(args) => serve::run(&config, args).await,
+            Job::Install(args) => install::run(named, &args),
+            Job::Doctor => doctor::run(&config, named).await,
             Job::Config(ConfigJob::Check) => {
                 println!("{} boards, no faults", config.boards.len());
                 for BoardConfig { name, link } in &config.boards {

@@ -40,15 +40,15 @@ pub(crate) struct ServeArgs {
 pub(crate) async fn run(config: &Config, args: ServeArgs) -> anyhow::Result<()> {
     let mut boards = config.boards.clone();
     if args.demo {
-        boards.extend(DEMO_BOARDS.map(|name| BoardConfig { name: name.into(), link: Address::Sim(name.into()) }));
+        boards.extend(
+            DEMO_BOARDS.map(|name| BoardConfig { name: name.into(), link: Address::Sim(name.into()) }),
+        );
     }
     if boards.is_empty() {
         tracing::warn!("there are no boards: list them in {FILE_NAME}, or add simulated ones with --demo");
     }
-    let sessions = boards
-        .into_iter()
-        .map(|board| (board.name, Session::connect(board.link, rand::random())))
-        .collect();
+    let sessions =
+        boards.into_iter().map(|board| (board.name, Session::connect(board.link, rand::random()))).collect();
     let server = Server::new(Tools::new(sessions));
     if args.stdio {
         return Ok(serve_stdio(server).await?);

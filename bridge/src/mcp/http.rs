@@ -54,7 +54,9 @@ pub enum HttpError {
     #[error(transparent)]
     Address(#[from] AddressError),
     /// The address cannot be had.
-    #[error("cannot listen on {address}: {source}; choose another with --http ADDR (port 0 lets the system choose)")]
+    #[error(
+        "cannot listen on {address}: {source}; choose another with --http ADDR (port 0 lets the system choose)"
+    )]
     Listen {
         /// Which.
         address: SocketAddr,
@@ -116,8 +118,9 @@ impl Listening {
                 tracing::debug!(%error, "TCP_NODELAY could not be set");
             }
         });
-        let serving =
-            axum::serve(listener, router).with_graceful_shutdown(stop.clone().cancelled_owned()).into_future();
+        let serving = axum::serve(listener, router)
+            .with_graceful_shutdown(stop.clone().cancelled_owned())
+            .into_future();
         tokio::pin!(serving);
         tokio::select! {
             ended = &mut serving => return Ok(ended?),
@@ -138,8 +141,7 @@ fn router(shared: Shared) -> Router {
         .disable_allowed_origins()
         .with_max_request_body_bytes(BODY_BYTES_MAX)
         .with_cancellation_token(shared.stop.clone());
-    let mcp =
-        StreamableHttpService::new(move || Ok(server.clone()), Arc::clone(&shared.sessions), config);
+    let mcp = StreamableHttpService::new(move || Ok(server.clone()), Arc::clone(&shared.sessions), config);
     let mcp = Router::new()
         .fallback_service(mcp)
         .layer(middleware::from_fn_with_state(shared.clone(), session_limit));

@@ -61,7 +61,8 @@ impl Metrics {
         head(&mut out, "picolake_calls_total", "counter", "Calls of tools that have ended.");
         for (tool, calls) in &counts.calls {
             for (outcome, count) in [("ok", calls.good), ("error", calls.failed)] {
-                let _ = writeln!(out, "picolake_calls_total{{tool=\"{tool}\",outcome=\"{outcome}\"}} {count}");
+                let _ =
+                    writeln!(out, "picolake_calls_total{{tool=\"{tool}\",outcome=\"{outcome}\"}} {count}");
             }
         }
         head(&mut out, "picolake_call_seconds_total", "counter", "Time that calls have taken.");

@@ -54,12 +54,8 @@ impl Server {
             );
         };
         let (progress, relay) = progress::relay(context);
-        let call = Context {
-            deadline,
-            cancelled: context.ct.child_token(),
-            progress,
-            client: client_name(context),
-        };
+        let call =
+            Context { deadline, cancelled: context.ct.child_token(), progress, client: client_name(context) };
         let call = self.tools.call(&request.name, request.arguments.unwrap_or_default(), call);
         tokio::select! {
             biased;

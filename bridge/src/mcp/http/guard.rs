@@ -152,7 +152,9 @@ impl Guard {
             }
         }
         match &self.token {
-            Some(token) if uri.path() != OPEN_PATH && !bearer(headers).is_some_and(|given| token.is(given)) => {
+            Some(token)
+                if uri.path() != OPEN_PATH && !bearer(headers).is_some_and(|given| token.is(given)) =>
+            {
                 Err(Refusal::Token)
             }
             _ => Ok(()),
@@ -242,7 +244,8 @@ mod tests {
         for host in ["localhost", "LOCALHOST:50051", "127.0.0.1:50051", "[::1]:50051", "lake.example:80"] {
             assert_eq!(look(&guard, "/sse", &[("host", host)]), Ok(()), "{host}");
         }
-        for host in ["evil.example", "localhost.evil.example", "192.168.1.2", "", "a b", "127.0.0.1.evil.example"]
+        for host in
+            ["evil.example", "localhost.evil.example", "192.168.1.2", "", "a b", "127.0.0.1.evil.example"]
         {
             assert_eq!(look(&guard, "/sse", &[("host", host)]), Err(Refusal::Host), "{host}");
         }
@@ -258,7 +261,9 @@ mod tests {
         for origin in ["http://localhost:6274", "https://127.0.0.1", "https://lake.example"] {
             assert_eq!(with(origin), Ok(()), "{origin}");
         }
-        for origin in ["null", "http://evil.example", "http://localhost.evil.example", "file://", "localhost", ""] {
+        for origin in
+            ["null", "http://evil.example", "http://localhost.evil.example", "file://", "localhost", ""]
+        {
             assert_eq!(with(origin), Err(Refusal::Origin), "{origin}");
         }
     }

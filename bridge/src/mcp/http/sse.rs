@@ -124,12 +124,14 @@ pub(super) async fn message(
     body: Bytes,
 ) -> Response {
     let Some(sender) = shared.sse.change(|senders| senders.get(&session_id).cloned()) else {
-        return (StatusCode::NOT_FOUND, "there is no such session; begin one with GET /sse\n").into_response();
+        return (StatusCode::NOT_FOUND, "there is no such session; begin one with GET /sse\n")
+            .into_response();
     };
     let message: ClientJsonRpcMessage = match serde_json::from_slice(&body) {
         Ok(message) => message,
         Err(error) => {
-            return (StatusCode::BAD_REQUEST, format!("this is no message of MCP: {error}\n")).into_response();
+            return (StatusCode::BAD_REQUEST, format!("this is no message of MCP: {error}\n"))
+                .into_response();
         }
     };
     match sender.try_send(message) {
