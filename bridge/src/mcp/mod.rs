@@ -6,9 +6,13 @@
 //!        └── /query, /healthz, /metrics          (resources, prompts, completions)
 //! ```
 
+mod catalogue;
+mod completions;
 pub mod http;
 mod metrics;
 mod progress;
+mod prompts;
+mod resources;
 mod server;
 pub mod stand_in;
 mod stdio;

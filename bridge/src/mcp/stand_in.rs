@@ -8,7 +8,53 @@ use tokio_util::sync::CancellationToken;
 
 #[derive(Clone, Debug)]
 pub struct Tools {
-    boards: Arc<Vec<(String, Session)>>,
+    field: Field,
+}
+
+#[derive(Clone, Debug)]
+pub struct Field {
+    boards: Arc<[Arc<Board>]>,
+}
+
+impl Field {
+    pub fn boards(&self) -> &[Arc<Board>] {
+        &self.boards
+    }
+}
+
+#[derive(Debug)]
+pub struct Board {
+    pub name: String,
+    pub session: Session,
+}
+
+impl Board {
+    pub async fn catalogue(&self) -> Result<Arc<Catalogue>, ToolError> {
+        Ok(Arc::default())
+    }
+    pub fn known_catalogue(&self) -> Option<Arc<Catalogue>> {
+        None
+    }
+}
+
+#[derive(Debug, Default)]
+pub struct Catalogue {
+    pub tables: Vec<TableInfo>,
+}
+
+#[derive(Debug)]
+pub struct TableInfo {
+    pub dbms: String,
+    pub name: String,
+    pub columns: Vec<ColumnInfo>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ColumnInfo {
+    pub name: String,
+    pub kind: String,
+    pub unit: String,
+    pub description: String,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -53,6 +99,12 @@ pub struct Outcome {
 #[error("{0}")]
 pub struct ToolError(String);
 
+impl ToolError {
+    pub fn to_json(&self) -> Value {
+        json!({"error": self.0})
+    }
+}
+
 #[derive(Debug)]
 pub struct RowsJson {
     pub rows: String,
@@ -71,7 +123,12 @@ impl RowStream {
 
 impl Tools {
     pub fn new(boards: Vec<(String, Session)>) -> Self {
-        Self { boards: Arc::new(boards) }
+        let boards = boards.into_iter().map(|(name, session)| Arc::new(Board { name, session })).collect();
+        Self { field: Field { boards } }
+    }
+
+    pub fn field(&self) -> &Field {
+        &self.field
     }
 
     pub fn list(&self) -> Vec<Arc<Definition>> {
@@ -96,7 +153,7 @@ impl Tools {
         match name {
             "list_databases" => Outcome { items: vec![r#"["demo"]"#.into()], is_error: false },
             "list_boards" => {
-                let names: Vec<&String> = self.boards.iter().map(|(name, _)| name).collect();
+                let names: Vec<&String> = self.field.boards.iter().map(|board| &board.name).collect();
                 Outcome { items: vec![json!(names).to_string()], is_error: false }
             }
             _ => Outcome { items: vec![json!({"code": "unknown_tool"}).to_string()], is_error: true },

@@ -3,7 +3,7 @@
 use super::Shared;
 use crate::mcp::{
     Metrics,
-    tools::{Context, RowStream},
+    tools::{Context, RowStream, ToolError},
 };
 use axum::{
     Json,
@@ -14,7 +14,7 @@ use axum::{
 };
 use futures_util::stream;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::{convert::Infallible, sync::Arc, time::Duration};
 use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -89,8 +89,14 @@ fn lines(status: StatusCode, body: Body) -> Response {
     (status, [(header::CONTENT_TYPE, "application/x-ndjson")], body).into_response()
 }
 
-fn error_line(error: &crate::mcp::tools::ToolError) -> String {
-    line(&json!({"type": "error", "error": error.to_string()}))
+/// The error's own fields, after its type.
+fn error_line(error: &ToolError) -> String {
+    let mut fields = Map::new();
+    fields.insert("type".into(), "error".into());
+    if let Value::Object(more) = error.to_json() {
+        fields.extend(more);
+    }
+    line(&Value::Object(fields))
 }
 
 fn line(value: &Value) -> String {
