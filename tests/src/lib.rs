@@ -8,6 +8,7 @@ pub mod oracle;
 pub mod paced_link;
 pub mod qemu;
 pub mod sensors;
+pub mod serving;
 
 use std::{
     path::{Path, PathBuf},

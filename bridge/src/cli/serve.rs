@@ -13,7 +13,7 @@ use crate::{
 };
 use anyhow::Context as _;
 use clap::Args;
-use std::{net::SocketAddr, path::PathBuf};
+use std::{io::Write as _, net::SocketAddr, path::PathBuf};
 
 /// The boards of the simulated field.
 pub(crate) const DEMO_BOARDS: [&str; 3] = ["greenhouse", "pump", "mill"];
@@ -58,10 +58,12 @@ pub(crate) async fn run(config: &Config, args: ServeArgs) -> anyhow::Result<()> 
     let options = Options { address: args.http, token, hosts: args.allow_host };
     let listening = http::listen(server, options).await?;
     let address = listening.address().context("the listener has no address")?;
-    println!("MCP on http://{address}/mcp (older clients: http://{address}/sse); Ctrl-C stops it");
-    if has_token {
-        println!("Clients send the token: Authorization: Bearer TOKEN");
-    }
+    let token = if has_token { "; clients send Authorization: Bearer TOKEN" } else { "" };
+    // Whoever started this may not care to read it: that is no reason to stop.
+    let _ = writeln!(
+        std::io::stdout(),
+        "MCP on http://{address}/mcp (older clients: http://{address}/sse){token}; Ctrl-C stops it"
+    );
     let stopped = async {
         if let Err(error) = tokio::signal::ctrl_c().await {
             tracing::warn!(%error, "Ctrl-C cannot be waited for");

@@ -1,5 +1,6 @@
 //! MCP and plain queries over HTTP: routes, limits, and the listener. Who may ask is the `guard`'s.
 
+mod body;
 mod guard;
 mod query;
 mod sse;
@@ -153,7 +154,8 @@ fn router(shared: Shared) -> Router {
         .route("/query", post(query::stream))
         .route("/metrics", get(metrics))
         .route(guard::OPEN_PATH, get(|| async { "ok\n" }))
-        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+        .layer(DefaultBodyLimit::disable()) // `body` has read it already, within its own limit
+        .layer(middleware::from_fn_with_state(shared.clone(), body::limit))
         .layer(middleware::from_fn_with_state(shared.clone(), guard::check))
         .with_state(shared)
 }
