@@ -89,7 +89,7 @@ pub fn run(cli: Cli) -> anyhow::Result<()> {
             Job::Measure(args) => measure::run(&config, args).await,
             Job::Config(ConfigJob::Check) => {
                 println!("{} boards, no faults", config.boards.len());
-                for BoardConfig { name, link } in &config.boards {
+                for BoardConfig { name, link, .. } in &config.boards {
                     println!("  {name}  {link}");
                 }
                 Ok(())
