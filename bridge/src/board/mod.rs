@@ -67,6 +67,8 @@ pub struct Hello {
     pub features: u32,
     /// The newest wire version it speaks.
     pub wire_max: u8,
+    /// Changes when a table or a column does.
+    pub catalog_hash: u64,
     /// The round-trip time of the last ping.
     pub round_trip: Option<Duration>,
 }
@@ -115,6 +117,7 @@ impl Hello {
             build: hello.build.into(),
             features: hello.features,
             wire_max: hello.version_max,
+            catalog_hash: hello.catalog_hash,
             round_trip: None,
         }
     }

@@ -259,7 +259,11 @@ impl Task {
         hello.round_trip = self.host.round_trip_us().map(Duration::from_micros);
         backoff.reset();
         let is_news = match &*state.borrow() {
-            State::Up(before) => before.epoch != hello.epoch || before.round_trip != hello.round_trip,
+            State::Up(before) => {
+                before.epoch != hello.epoch
+                    || before.catalog_hash != hello.catalog_hash
+                    || before.round_trip != hello.round_trip
+            }
             _ => true,
         };
         if is_news {

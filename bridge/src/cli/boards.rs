@@ -136,6 +136,7 @@ mod tests {
             build: build.into(),
             features: 0,
             wire_max: 1,
+            catalog_hash: 0,
             round_trip: Some(Duration::from_micros(12_345)),
         };
         let state = Ok((Arc::new(hello), Duration::from_secs(86_400)));

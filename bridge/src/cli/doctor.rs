@@ -99,7 +99,7 @@ fn clock() -> Finding {
 }
 
 async fn look_at(board: BoardConfig) -> Vec<Finding> {
-    let BoardConfig { name, link } = board;
+    let BoardConfig { name, link, .. } = board;
     let session = Session::connect(link.clone(), rand::random());
     let seen = async {
         let hello = session.wait_up(UP_TIMEOUT).await?;

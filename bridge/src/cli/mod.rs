@@ -108,12 +108,12 @@ pub fn run(cli: Cli) -> anyhow::Result<()> {
             Job::Run(args) => run::run(&config, args).await,
             Job::Shell(args) => shell::run(&config, args).await,
             Job::Measure(args) => measure::run(&config, args).await,
-            Job::Serve(args) => serve::run(&config, args).await,
+            Job::Serve(args) => serve::run(&config, named, args).await,
             Job::Install(args) => install::run(named, &args),
             Job::Doctor => doctor::run(&config, named).await,
             Job::Config(ConfigJob::Check) => {
                 println!("{} boards, no faults", config.boards.len());
-                for BoardConfig { name, link } in &config.boards {
+                for BoardConfig { name, link, .. } in &config.boards {
                     println!("  {name}  {link}");
                 }
                 Ok(())

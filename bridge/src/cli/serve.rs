@@ -1,22 +1,27 @@
 //! `picolake serve`: boards as MCP tools, over standard input and output or over HTTP.
 
 use crate::{
-    board::Session,
-    config::{BoardConfig, Config, FILE_NAME},
-    link::Address,
+    config::{Config, FILE_NAME},
+    field::Field,
     mcp::{
         Server,
         http::{self, Options, Token},
         serve_stdio,
-        tools::Tools,
     },
+    tools::{self, Tools},
 };
 use anyhow::Context as _;
 use clap::Args;
-use std::{io::Write as _, net::SocketAddr, path::PathBuf};
+use std::{
+    io::Write as _,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+};
 
-/// The boards of the simulated field.
-pub(crate) const DEMO_BOARDS: [&str; 3] = ["greenhouse", "pump", "mill"];
+/// The file of tools that is read when no other is named: it is beside the configuration.
+const TOOLS_FILE_NAME: &str = "tools.yaml";
+/// Where exports go in the user's data folder.
+const EXPORT_FOLDER: &str = "picolake/exports";
 
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
@@ -35,21 +40,28 @@ pub(crate) struct ServeArgs {
     /// A name besides localhost and its addresses by which HTTP clients reach this machine
     #[arg(long, value_name = "NAME", conflicts_with = "stdio")]
     allow_host: Vec<String>,
+    /// A file that adds, replaces or hides tools [default: tools.yaml beside the configuration, if it is there]
+    #[arg(long, value_name = "FILE")]
+    tools: Option<PathBuf>,
+    /// Where the tool `export` writes [default: picolake/exports in the user's data folder]
+    #[arg(long, value_name = "FOLDER")]
+    export_folder: Option<PathBuf>,
 }
 
-pub(crate) async fn run(config: &Config, args: ServeArgs) -> anyhow::Result<()> {
-    let mut boards = config.boards.clone();
+pub(crate) async fn run(config: &Config, named: Option<&Path>, args: ServeArgs) -> anyhow::Result<()> {
+    let mut field = Field::of(config);
     if args.demo {
-        boards.extend(
-            DEMO_BOARDS.map(|name| BoardConfig { name: name.into(), link: Address::Sim(name.into()) }),
-        );
+        field = field.and(&Field::demo().context("the simulated field does not start")?);
     }
-    if boards.is_empty() {
+    if field.boards().is_empty() {
         tracing::warn!("there are no boards: list them in {FILE_NAME}, or add simulated ones with --demo");
     }
-    let sessions =
-        boards.into_iter().map(|board| (board.name, Session::connect(board.link, rand::random()))).collect();
-    let server = Server::new(Tools::new(sessions));
+    let options = tools::Options {
+        user_file: args.tools.or_else(|| tools_file(named)),
+        export_folder: args.export_folder.or_else(|| dirs::data_dir().map(|data| data.join(EXPORT_FOLDER))),
+        ..tools::Options::default()
+    };
+    let server = Server::new(Tools::new(field, options)?);
     if args.stdio {
         return Ok(serve_stdio(server).await?);
     }
@@ -71,4 +83,10 @@ pub(crate) async fn run(config: &Config, args: ServeArgs) -> anyhow::Result<()> 
         }
     };
     Ok(listening.serve(stopped).await?)
+}
+
+/// The user's file of tools, if there is one beside the configuration.
+pub(crate) fn tools_file(config: Option<&Path>) -> Option<PathBuf> {
+    let file = config.unwrap_or(Path::new(FILE_NAME)).with_file_name(TOOLS_FILE_NAME);
+    file.is_file().then_some(file)
 }

@@ -1,7 +1,8 @@
 //! Names of what the field has, for resources and completions. A board that does not answer is told by what was known
 //! of it last.
 
-use super::{Server, tools::ColumnInfo};
+use super::Server;
+use crate::field::ColumnInfo;
 use futures_util::future::join_all;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -14,12 +14,10 @@ mod progress;
 mod prompts;
 mod resources;
 mod server;
-pub mod stand_in;
 mod stdio;
 
 pub use metrics::Metrics;
 pub use server::Server;
-pub use stand_in as tools;
 pub use stdio::{StdioError, serve as serve_stdio};
 
 use std::time::Duration;

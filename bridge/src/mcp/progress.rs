@@ -1,6 +1,6 @@
 //! Progress of a call on its way to the client that asked for it: the newest state, at most a few times a second.
 
-use super::tools::Progress;
+use crate::tools::Progress;
 use rmcp::{RoleServer, model::ProgressNotificationParam, service::RequestContext};
 use std::{convert::Infallible, future::pending, time::Duration};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};

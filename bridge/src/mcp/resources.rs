@@ -1,9 +1,7 @@
 //! Resources: each table's columns and each board's status, under addresses of their own.
 
-use super::{
-    CALL_TIMEOUT, Server,
-    tools::{Context, Outcome},
-};
+use super::{CALL_TIMEOUT, Server};
+use crate::tools::{Context, Outcome};
 use rmcp::{
     ErrorData,
     model::{ReadResourceResult, Resource, ResourceContents, ResourceTemplate},

@@ -2,10 +2,9 @@
 //! transport.
 
 use super::{
-    CALL_GRACE, CALL_TIMEOUT, CALLS_RUNNING_MAX, CLIENT_NAME_CHARS_MAX, Metrics, progress, prompts,
-    resources,
-    tools::{Context, Definition, Outcome, Tools},
+    CALL_GRACE, CALL_TIMEOUT, CALLS_RUNNING_MAX, CLIENT_NAME_CHARS_MAX, Metrics, progress, prompts, resources,
 };
+use crate::tools::{Context, Definition, Outcome, Tools};
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{

@@ -1,8 +1,8 @@
 //! `POST /query` for programs that are not MCP clients: a SELECT in, lines of JSON out as the rows come.
 
 use super::Shared;
-use crate::mcp::{
-    Metrics,
+use crate::{
+    mcp::Metrics,
     tools::{Context, RowStream, ToolError},
 };
 use axum::{
