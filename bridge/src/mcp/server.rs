@@ -2,7 +2,8 @@
 //! transport.
 
 use super::{
-    CALL_GRACE, CALL_TIMEOUT, CALLS_RUNNING_MAX, CLIENT_NAME_CHARS_MAX, Metrics, progress, prompts, resources,
+    CALL_GRACE, CALL_TIMEOUT, CALLS_RUNNING_MAX, CLIENT_NAME_CHARS_MAX, Metrics, progress::Relay, prompts,
+    resources,
 };
 use crate::tools::{Context, Definition, Outcome, Tools};
 use rmcp::{
@@ -17,7 +18,7 @@ use rmcp::{
     service::RequestContext,
 };
 use serde_json::json;
-use std::sync::Arc;
+use std::{convert::Infallible, future::pending, sync::Arc};
 use tokio::{
     sync::Semaphore,
     time::{Instant, timeout_at},
@@ -56,23 +57,37 @@ impl Server {
                 "try again in a moment, with fewer calls at once",
             );
         };
-        let (progress, relay) = progress::relay(context);
+        let (progress, mut relay) = Relay::new(context).unzip();
         let call =
             Context { deadline, cancelled: context.ct.child_token(), progress, client: client_name(context) };
         let call = self.tools.call(&request.name, request.arguments.unwrap_or_default(), call);
-        tokio::select! {
+        let outcome = tokio::select! {
             biased;
             () = context.ct.cancelled() => {
-                failed("cancelled", "the call was cancelled", "the client asked for it", "nothing")
+                return failed("cancelled", "the call was cancelled", "the client asked for it", "nothing");
             }
-            outcome = timeout_at(deadline + CALL_GRACE, call) => outcome.unwrap_or_else(|_| failed(
+            outcome = timeout_at(deadline + CALL_GRACE, call) => outcome,
+            never = carry(relay.as_mut()) => match never {},
+        };
+        if let Some(relay) = &mut relay {
+            relay.finish().await;
+        }
+        outcome.unwrap_or_else(|_| {
+            failed(
                 "timeout",
                 "the call took too long",
                 &format!("no answer within {} s", CALL_TIMEOUT.as_secs()),
                 "ask for less: a shorter time range, fewer boards, a LIMIT, or export",
-            )),
-            never = relay => match never {},
-        }
+            )
+        })
+    }
+}
+
+/// Carries progress on if there is somebody to tell it.
+async fn carry(relay: Option<&mut Relay>) -> Infallible {
+    match relay {
+        Some(relay) => relay.carry().await,
+        None => pending().await,
     }
 }
 
