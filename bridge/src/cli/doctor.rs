@@ -8,7 +8,9 @@ use super::{
 use crate::{
     board::Session,
     config::{BoardConfig, Config, ConfigError, FILE_NAME},
+    field::Field,
     mcp::http,
+    tools::{Options, Tools},
 };
 use std::{
     path::Path,
@@ -50,6 +52,7 @@ pub(crate) fn broken_config(error: &ConfigError) -> anyhow::Result<()> {
 
 pub(crate) async fn run(config: &Config, named: Option<&Path>) -> anyhow::Result<()> {
     let mut findings = vec![configuration(config, named), clock()];
+    findings.extend(tools(named));
     let asked: Vec<_> = config.boards.iter().cloned().map(|board| tokio::spawn(look_at(board))).collect();
     for found in asked {
         findings.extend(found.await?);
@@ -86,6 +89,18 @@ fn configuration(config: &Config, named: Option<&Path>) -> Finding {
         ),
         boards => Good(format!("configuration: {} lists {boards} boards", path.display())),
     }
+}
+
+/// The user's own tools, if there are some.
+fn tools(config: Option<&Path>) -> Option<Finding> {
+    let file = super::serve::tools_file(config)?;
+    let options = Options { user_file: Some(file.clone()), ..Options::default() };
+    Some(match Tools::new(Field::new([]), options) {
+        Ok(tools) => {
+            Good(format!("tools: {} and the standard ones, {} in all", file.display(), tools.list().len()))
+        }
+        Err(error) => Fault(error.to_string(), "mend it: picolake serve refuses it as it is".into()),
+    })
 }
 
 fn clock() -> Finding {

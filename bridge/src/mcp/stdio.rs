@@ -77,10 +77,10 @@ impl Open {
     /// A subscription has no answer until its end, and a cancelled request none at all.
     fn came(&self, message: &RxJsonRpcMessage<RoleServer>) {
         match message {
-            JsonRpcMessage::Request(request) => {
-                if !matches!(request.request, ClientRequest::SubscriptionsListenRequest(_)) {
-                    self.change(|ids| ids.insert(request.id.clone()));
-                }
+            JsonRpcMessage::Request(request)
+                if !matches!(request.request, ClientRequest::SubscriptionsListenRequest(_)) =>
+            {
+                self.change(|ids| ids.insert(request.id.clone()));
             }
             JsonRpcMessage::Notification(note) => {
                 if let ClientNotification::CancelledNotification(cancelled) = &note.notification
