@@ -4,6 +4,7 @@
 
 pub mod ask;
 pub mod faulty_link;
+pub mod field;
 pub mod oracle;
 pub mod paced_link;
 pub mod qemu;

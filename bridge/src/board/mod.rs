@@ -179,6 +179,28 @@ impl Session {
         }
     }
 
+    /// Waits until the board has not been there for `grace`; returns why. A link that breaks and comes again is no
+    /// reason: answers go on over it.
+    pub async fn wait_gone(&self, grace: Duration) -> Arc<str> {
+        let ended = || Arc::from("the session with the board has ended");
+        let mut state = self.state.clone();
+        loop {
+            if state.wait_for(|state| !matches!(state, State::Up(_))).await.is_err() {
+                return ended();
+            }
+            match tokio::time::timeout(grace, state.wait_for(|state| matches!(state, State::Up(_)))).await {
+                Ok(Ok(_)) => {}
+                Ok(Err(_)) => return ended(),
+                Err(_) => {
+                    return match &*self.state.borrow() {
+                        State::Offline { why, .. } => Arc::clone(why),
+                        _ => Arc::from("the board does not answer"),
+                    };
+                }
+            }
+        }
+    }
+
     /// Asks the board. What was not sent yet when a link breaks is sent on the next one. Dropping the answer
     /// cancels the request, on the board too.
     pub async fn ask(&self, request: OwnedRequest, class: Class) -> Result<Answer, BoardError> {

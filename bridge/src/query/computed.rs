@@ -74,10 +74,10 @@ impl Computed {
     ) -> Result<Self, Fault> {
         let command = format!("sql {database} \"{}\"", statement.computed_sql(limit));
         let asked = board.session.ask(OwnedRequest::Command(command), Class::Interactive);
-        let mut answer = context.board(asked).await??;
+        let mut answer = context.board(&board.session, asked).await??;
         let mut computed = Self { clock_set: true, ..Self::default() };
         let mut bytes_kept = 0;
-        while let Some(piece) = context.board(answer.next()).await?? {
+        while let Some(piece) = context.board(&board.session, answer.next()).await?? {
             match piece {
                 Piece::Part(bytes) => {
                     let Some(Part::Started(started)) = bytes.part() else {

@@ -1,6 +1,9 @@
 //! What a call brings along: its time limit, whether it is still wanted, and who is told how far it is.
 
-use crate::fault::Fault;
+use crate::{
+    board::{BoardError, Session},
+    fault::Fault,
+};
 use std::time::Duration;
 use tokio::{
     sync::mpsc,
@@ -12,6 +15,8 @@ use tokio_util::sync::CancellationToken;
 const CALL_TIMEOUT: Duration = Duration::from_secs(45);
 /// How long one board may let a call wait for the next piece of its answer.
 const BOARD_TIMEOUT: Duration = Duration::from_secs(15);
+/// How long a board may be gone in the middle of an answer: a link that breaks is opened again meanwhile.
+const BOARD_GONE_GRACE: Duration = Duration::from_secs(3);
 /// What is kept of a call's time for saying what came, when a board has used up the rest.
 const WRAP_UP: Duration = Duration::from_millis(500);
 
@@ -54,11 +59,22 @@ impl Default for Context {
 }
 
 impl Context {
-    /// Waits for the next piece of a board's answer, not longer than a board may take and the call has time.
-    /// Dropping what is waited for cancels it on the board.
-    pub(crate) async fn board<T>(&self, waited_for: impl Future<Output = T>) -> Result<T, Fault> {
+    /// Waits for the next piece of a board's answer, not longer than a board may take and the call has time, and not
+    /// for a board that has gone. Dropping what is waited for cancels it on the board.
+    pub(crate) async fn board<T>(
+        &self,
+        session: &Session,
+        waited_for: impl Future<Output = T>,
+    ) -> Result<T, Fault> {
         let call_ends = self.deadline.checked_sub(WRAP_UP).unwrap_or(self.deadline);
-        self.until(call_ends.min(Instant::now() + BOARD_TIMEOUT), waited_for).await
+        let there = async {
+            tokio::select! {
+                biased;
+                waited = waited_for => Ok(waited),
+                why = session.wait_gone(BOARD_GONE_GRACE) => Err(Fault::from(BoardError::Offline(why))),
+            }
+        };
+        self.until(call_ends.min(Instant::now() + BOARD_TIMEOUT), there).await?
     }
 
     /// Waits until the call's time is over.

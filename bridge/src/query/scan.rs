@@ -139,7 +139,7 @@ impl Scan {
         let Some(front) = self.open.front_mut() else { return Step::End };
         let fault = match front {
             Err(fault) => fault.clone(),
-            Ok(open) => match self.context.board(open.answer.next()).await {
+            Ok(open) => match self.context.board(&self.legs[leg].board.session, open.answer.next()).await {
                 Ok(Ok(Some(Piece::Rows { count, bytes }))) => {
                     self.progress.rows += u64::from(count);
                     self.context.report(self.progress);
@@ -200,20 +200,20 @@ async fn head(
         let message = "the board restarted since the first rows, and the others are gone";
         Fault::new("board_restarted", message, "ask again from the beginning")
     };
-    let epoch = context.board(leg.board.session.wait_up(UP_TIMEOUT)).await??.epoch;
+    let session = &leg.board.session;
+    let epoch = context.board(session, session.wait_up(UP_TIMEOUT)).await??.epoch;
     if leg.pin.as_ref().is_some_and(|pin| pin.epoch != epoch) {
         return Err(restarted());
     }
     let rows = leg.pin.as_ref().map(|pin| &pin.rows);
     let command = format!("sql {database} \"{}\"", statement.stream_sql(rows, limit)?);
-    let asked = leg.board.session.ask(OwnedRequest::Command(command), class);
-    let mut answer = context.board(asked).await??;
-    let piece = context.board(answer.next()).await??;
+    let mut answer = context.board(session, session.ask(OwnedRequest::Command(command), class)).await??;
+    let piece = context.board(session, answer.next()).await??;
     let Some(Piece::Part(bytes)) = piece else { return Err(Fault::protocol("an answer has no columns")) };
     let Some(Part::Started(started)) = bytes.part() else {
         return Err(Fault::protocol("an answer does not begin with its columns"));
     };
-    if !matches!(leg.board.session.state(), State::Up(hello) if hello.epoch == epoch) {
+    if !matches!(session.state(), State::Up(hello) if hello.epoch == epoch) {
         return Err(restarted()); // between the two: whose rows these are is not known
     }
     // Rows that were there when the snapshot was taken, and are not any more.

@@ -35,7 +35,7 @@ pub(super) async fn call(
         return Err(Fault::new("local_not_available", message, "use a tool that asks the boards"));
     }
     if let Some(cursor) = &usual.cursor {
-        return paging::next(tools, cursor, View::new(&usual, true), context).await;
+        return Box::pin(paging::next(tools, cursor, View::new(&usual, true), context)).await;
     }
     if definition.command.builds_sql {
         let built = sql::build(&arguments)?;
@@ -47,10 +47,12 @@ pub(super) async fn call(
         }
     }
     match &definition.command.work {
-        Work::Internal(internal) => internal::run(tools, *internal, &arguments, usual, context).await,
+        Work::Internal(internal) => {
+            Box::pin(internal::run(tools, *internal, &arguments, usual, context)).await
+        }
         Work::Command(template) => {
             let text = template.fill(&arguments)?;
-            run_command(tools, &definition, &text, usual, context).await
+            Box::pin(run_command(tools, &definition, &text, usual, context)).await
         }
     }
 }
@@ -90,20 +92,20 @@ async fn run_command(
     };
     let field = &tools.inner.field;
     match &parsed {
-        Command::Sql(sql) => query(tools, sql, usual, context).await,
+        Command::Sql(sql) => Box::pin(query(tools, sql, usual, context)).await,
         Command::GetJobs(_) => Ok(vec![tools.inner.jobs.list().to_string()]),
         Command::GetColumns { dbms, table, .. } => {
             let having = field.boards_with(dbms, table, usual.boards.as_deref()).await?;
-            listing::run(standing(having), text, &parsed, &usual, context).await
+            Box::pin(listing::run(standing(having), text, &parsed, &usual, context)).await
         }
         Command::ExplainSql(sql) => {
             let table = Statement::parse(sql.text, now_us())?.table;
             let having = field.boards_with(sql.dbms, &table, usual.boards.as_deref()).await?;
-            listing::run(standing(having), text, &parsed, &usual, context).await
+            Box::pin(listing::run(standing(having), text, &parsed, &usual, context)).await
         }
         other if other.is_write() || !other.is_repeatable() => {
             let board = writable(tools, definition, &usual).await?;
-            let written = listing::run(vec![board.clone()], text, &parsed, &usual, context).await;
+            let written = Box::pin(listing::run(vec![board.clone()], text, &parsed, &usual, context)).await;
             if matches!(other, Command::CreateTable(_)) {
                 board.board.forget_catalogue();
             }
@@ -111,7 +113,7 @@ async fn run_command(
         }
         _ => {
             let boards = field.standing(usual.boards.as_deref()).await?;
-            listing::run(boards, text, &parsed, &usual, context).await
+            Box::pin(listing::run(boards, text, &parsed, &usual, context)).await
         }
     }
 }
@@ -153,7 +155,7 @@ async fn query(
         routed(&tools.inner.field, sql.dbms, sql.text, usual.boards.as_deref(), now_us).await?;
     let database = sql.dbms.to_string();
     let ready = Ready { database, statement, having, now_us, is_strict: usual.is_strict };
-    paging::first(tools, ready, view, context).await
+    Box::pin(paging::first(tools, ready, view, context)).await
 }
 
 /// A SELECT and the boards that it reaches. What groups or sorts over several boards needs one named.
@@ -181,16 +183,25 @@ pub(super) async fn routed(
 /// The database that is meant where none is named: the only one there is.
 pub(super) async fn only_database(field: &Field, boards: Option<&[String]>) -> Result<String, Fault> {
     let mut databases: Vec<String> = Vec::new();
+    let mut first_fault = None;
     for standing in field.standing(boards).await? {
-        if standing.hello.is_ok() {
-            let catalogue = standing.board.catalogue().await?;
-            databases.extend(catalogue.databases().into_iter().map(str::to_string));
+        let asked = match standing.hello {
+            Ok(_) => standing.board.catalogue().await,
+            Err(fault) => Err(fault),
+        };
+        let known = asked.or_else(|fault| standing.board.known_catalogue().ok_or(fault));
+        match known {
+            Ok(catalogue) => databases.extend(catalogue.databases().into_iter().map(str::to_string)),
+            Err(fault) => {
+                first_fault.get_or_insert(fault);
+            }
         }
     }
     databases.sort_unstable();
     databases.dedup();
-    match databases.as_slice() {
-        [only] => Ok(only.clone()),
+    match (databases.as_slice(), first_fault) {
+        ([only], _) => Ok(only.clone()),
+        ([], Some(fault)) => Err(fault),
         _ => Err(template::missing("database").with("databases", databases)),
     }
 }

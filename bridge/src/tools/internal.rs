@@ -43,7 +43,7 @@ pub(super) async fn run(
 async fn boards(tools: &Tools, context: &Context) -> Result<Value, Fault> {
     let field = &tools.inner.field;
     if !field.boards().is_empty() {
-        let _ = context.board(field.standing(None)).await?; // those that are coming up have a moment
+        let _ = context.whole(field.standing(None)).await?; // those that are coming up have a moment
     }
     let mut seen: Vec<(String, String)> = Vec::new();
     let mut list = Vec::new();

@@ -137,10 +137,10 @@ fn sorted_out(
 
 async fn ask(board: &Board, text: &str, format: Format, context: &Context) -> Result<Told, Fault> {
     let asked = board.session.ask(OwnedRequest::Command(text.into()), Class::Interactive);
-    let mut answer = context.board(asked).await??;
+    let mut answer = context.board(&board.session, asked).await??;
     let mut told = Told::default();
     let mut kept_bytes = 0;
-    while let Some(piece) = context.board(answer.next()).await?? {
+    while let Some(piece) = context.board(&board.session, answer.next()).await?? {
         match piece {
             Piece::Rows { count, bytes } => {
                 kept_bytes += bytes.len();

@@ -145,7 +145,7 @@ impl Tools {
 
     /// Calls a tool. Whatever happens, there is an outcome within the context's deadline.
     pub async fn call(&self, name: &str, arguments: Map<String, Value>, context: Context) -> Outcome {
-        let called = executor::call(self, name, arguments, &context);
+        let called = Box::pin(executor::call(self, name, arguments, &context));
         Outcome::of(context.whole(called).await.unwrap_or_else(Err))
     }
 
@@ -166,7 +166,7 @@ impl Tools {
         sql: &str,
         context: Context,
     ) -> Result<RowStream, ToolError> {
-        RowStream::open(&self.inner.field, database, sql, None, context).await
+        Box::pin(RowStream::open(&self.inner.field, database, sql, None, context)).await
     }
 }
 
@@ -190,6 +190,8 @@ mod tests {
             let Value::Object(arguments) = arguments else { panic!("arguments are an object") };
             is_send(tools.call(name, arguments, Context::default()))
         };
+        let bytes = size_of_val(&call("list_databases", json!({})));
+        assert!(bytes < 2048, "{bytes} bytes: what a call needs is not on the caller's stack");
         let answer = call("list_databases", json!({})).await;
         assert_eq!(answer, Outcome { items: vec![r#"["demo"]"#.into()], is_error: false });
         let answer = call("list_tables", json!({"database": "demo"})).await;
