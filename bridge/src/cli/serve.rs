@@ -76,13 +76,29 @@ pub(crate) async fn run(config: &Config, named: Option<&Path>, args: ServeArgs) 
         std::io::stdout(),
         "MCP on http://{address}/mcp (older clients: http://{address}/sse){token}; Ctrl-C stops it"
     );
-    let stopped = async {
-        if let Err(error) = tokio::signal::ctrl_c().await {
-            tracing::warn!(%error, "Ctrl-C cannot be waited for");
-            std::future::pending::<()>().await;
+    Ok(listening.serve(stopped()).await?)
+}
+
+/// Waits until somebody wants this program to end: Ctrl-C, or what a service manager sends.
+async fn stopped() {
+    #[cfg(unix)]
+    let terminated = async {
+        match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
+            Ok(mut signal) => drop(signal.recv().await),
+            Err(_) => std::future::pending().await,
         }
     };
-    Ok(listening.serve(stopped).await?)
+    #[cfg(not(unix))]
+    let terminated = std::future::pending::<()>();
+    tokio::select! {
+        interrupted = tokio::signal::ctrl_c() => {
+            if let Err(error) = interrupted {
+                tracing::warn!(%error, "Ctrl-C cannot be waited for");
+                std::future::pending::<()>().await;
+            }
+        }
+        () = terminated => {}
+    }
 }
 
 /// The user's file of tools, if there is one beside the configuration.

@@ -32,6 +32,8 @@ pub const ADDRESS_DEFAULT: &str = "127.0.0.1:50051";
 pub const BODY_BYTES_MAX: usize = 4 << 20;
 /// Sessions of `/mcp`, and as many of `/sse`.
 pub const SESSIONS_MAX: usize = 64;
+/// A session of `/mcp` that is quiet for so long is closed; a person may think for a while between two questions.
+const SESSION_IDLE_MAX: Duration = Duration::from_secs(30 * 60);
 /// How long answers that are under way may take when the server is told to stop.
 const STOP_TIMEOUT: Duration = Duration::from_secs(3);
 /// The first revision of MCP that has no sessions; the names of revisions are dates and sort as they came.
@@ -94,10 +96,12 @@ pub async fn listen(server: Server, options: Options) -> Result<Listening, HttpE
     let listener =
         TcpListener::bind(address).await.map_err(|source| HttpError::Listen { address, source })?;
     let stop = CancellationToken::new();
+    let mut sessions = LocalSessionManager::default();
+    sessions.session_config.keep_alive = Some(SESSION_IDLE_MAX);
     let shared = Shared {
         server,
         guard: Arc::new(guard),
-        sessions: Arc::default(),
+        sessions: Arc::new(sessions),
         sse: Arc::default(),
         stop: stop.clone(),
     };
@@ -142,7 +146,8 @@ fn router(shared: Shared) -> Router {
         .disable_allowed_origins()
         .with_max_request_body_bytes(BODY_BYTES_MAX)
         .with_cancellation_token(shared.stop.clone());
-    let mcp = StreamableHttpService::new(move || Ok(server.clone()), Arc::clone(&shared.sessions), config);
+    let mcp =
+        StreamableHttpService::new(move || Ok(server.for_session()), Arc::clone(&shared.sessions), config);
     let mcp = Router::new()
         .fallback_service(mcp)
         .layer(middleware::from_fn_with_state(shared.clone(), session_limit));

@@ -15,6 +15,7 @@ mod prompts;
 mod resources;
 mod server;
 mod stdio;
+mod subscriptions;
 
 pub use metrics::Metrics;
 pub use server::Server;

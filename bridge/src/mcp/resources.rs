@@ -23,13 +23,13 @@ const ADDRESS_BYTES_MAX: usize = 1024;
 
 /// What an address means.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Place {
+pub(super) enum Place {
     Table { database: String, table: String },
     Status { board: String },
 }
 
 impl Place {
-    fn parse(uri: &str) -> Option<Self> {
+    pub(super) fn parse(uri: &str) -> Option<Self> {
         if uri.len() > ADDRESS_BYTES_MAX {
             return None;
         }

@@ -3,6 +3,7 @@
 use picolake_tests::serving::Piped;
 use serde_json::json;
 use std::{
+    io::{BufRead as _, BufReader},
     net::TcpListener,
     time::{Duration, Instant},
 };
@@ -112,4 +113,58 @@ fn a_client_that_leaves_at_once_is_no_error() {
         .spawn()
         .unwrap();
     assert!(process.wait().unwrap().success());
+}
+
+/// A simulated board on a TCP port that ends when this is dropped.
+struct Simulated(std::process::Child);
+
+impl Simulated {
+    fn start(address: &str) -> (Self, String) {
+        let mut process = std::process::Command::new(picolake_tests::program())
+            .args(["sim", "--tcp", address])
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let address = line.trim().strip_prefix("simulated board on tcp:").unwrap().to_owned();
+        (Self(process), address)
+    }
+}
+
+impl Drop for Simulated {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_subscriber_is_told_when_a_board_goes_and_comes_back() {
+    const URI: &str = "picolake://boards/pump/status";
+    let (board, address) = Simulated::start("127.0.0.1:0");
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("picolake.yaml");
+    std::fs::write(&config, format!("boards:\n- {{name: pump, link: 'tcp:{address}'}}\n")).unwrap();
+    let mut server = Piped::start(&["--config", config.to_str().unwrap()]);
+    server.call(1, "node_status", json!({}));
+    assert_eq!(server.receive().unwrap()["result"]["isError"], false);
+    let ask = |server: &mut Piped, id: u64, method: &str, uri: &str| {
+        server.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": {"uri": uri}}));
+        server.receive().unwrap()
+    };
+    assert!(ask(&mut server, 2, "resources/subscribe", "file:///etc/passwd")["error"].is_object());
+    assert!(ask(&mut server, 3, "resources/subscribe", URI)["result"].is_object());
+    drop(board);
+    let told = server.receive().unwrap();
+    assert_eq!(
+        (&told["method"], &told["params"]["uri"]),
+        (&json!("notifications/resources/updated"), &json!(URI))
+    );
+    let _board = Simulated::start(&address);
+    assert_eq!(server.receive().unwrap()["method"], "notifications/resources/updated");
+    assert!(ask(&mut server, 4, "resources/unsubscribe", URI)["result"].is_object());
+    server.end_input();
+    assert_eq!(server.receive(), None);
+    assert!(server.wait().success());
 }

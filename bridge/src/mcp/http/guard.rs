@@ -180,9 +180,12 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
 }
 
 /// Lets a request pass, or says why not.
-pub(super) async fn check(State(shared): State<Shared>, request: Request, next: Next) -> Response {
+pub(super) async fn check(State(shared): State<Shared>, mut request: Request, next: Next) -> Response {
     let (reason, answer) = match shared.guard.look_at(request.uri(), request.headers()) {
-        Ok(()) => return next.run(request).await,
+        Ok(()) => {
+            request.headers_mut().remove(header::AUTHORIZATION); // nobody behind here can log what is not there
+            return next.run(request).await;
+        }
         Err(Refusal::Host) => (
             "host",
             (StatusCode::FORBIDDEN, "this Host is not allowed; allow a name with --allow-host NAME\n")

@@ -90,7 +90,7 @@ pub(super) async fn open(State(shared): State<Shared>) -> Response {
     };
     let incoming = stream::poll_fn(move |task| from_client.poll_recv(task));
     let transport = (PollSender::new(to_client), incoming);
-    let server = shared.server.clone();
+    let server = shared.server.for_session();
     tokio::spawn(async move {
         match server.serve_with_ct(transport, ended).await {
             Ok(running) => drop(running.waiting().await),
