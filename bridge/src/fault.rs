@@ -19,7 +19,7 @@ pub struct Fault {
     /// What failed, in a sentence.
     pub message: String,
     /// Operands of the failure, for programs.
-    pub details: Map<String, Value>,
+    pub details: Box<Map<String, Value>>,
     /// What to do next.
     pub suggested_action: String,
 }
@@ -27,7 +27,12 @@ pub struct Fault {
 impl Fault {
     /// A failure and what to do about it.
     pub fn new(code: &'static str, message: impl Into<String>, suggested_action: impl Into<String>) -> Self {
-        Self { code, message: message.into(), details: Map::new(), suggested_action: suggested_action.into() }
+        Self {
+            code,
+            message: message.into(),
+            details: Box::default(),
+            suggested_action: suggested_action.into(),
+        }
     }
 
     /// The same with one more detail.
@@ -42,7 +47,7 @@ impl Fault {
         json!({
             "error": self.message,
             "code": self.code,
-            "details": self.details,
+            "details": *self.details,
             "suggested_action": self.suggested_action,
         })
     }

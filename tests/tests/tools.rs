@@ -1,5 +1,7 @@
 //! Tools end to end on simulated boards: every tool, every kind of error, hostile arguments, pages, boards that go.
 
+#[path = "tools/command_line.rs"]
+mod command_line;
 #[path = "tools/errors.rs"]
 mod errors;
 #[path = "tools/export.rs"]

@@ -2,11 +2,13 @@
 #![allow(clippy::print_stdout, reason = "stdout is where a command line's answer goes")]
 
 mod boards;
+mod call;
 mod clients;
 mod demo;
 mod doctor;
 mod install;
 mod measure;
+mod query;
 mod render;
 mod run;
 mod serve;
@@ -15,7 +17,8 @@ mod sim;
 
 use crate::{
     board::Session,
-    config::{self, BoardConfig},
+    config::{self, BoardConfig, Config},
+    field::Field,
 };
 use clap::{Args, Parser, Subcommand};
 use std::{path::PathBuf, time::Duration};
@@ -53,6 +56,16 @@ enum Job {
         after_help = "Examples:\n  picolake run pump \"get status\"\n  picolake run tcp:192.168.1.20:7000 \"get version where format = json\"\n  picolake run sim: help"
     )]
     Run(run::RunArgs),
+    /// Run a SELECT on every board that has the table
+    #[command(
+        after_help = "Examples:\n  picolake query \"SELECT timestamp, temperature FROM environment LIMIT 5\" --demo\n  picolake query \"SELECT state, count(*) FROM power GROUP BY state\" --board pump --format json"
+    )]
+    Query(query::QueryArgs),
+    /// Call tools as an MCP client would, from a list of calls
+    #[command(
+        after_help = "Example:\n  echo '[{\"name\": \"list_databases\"}, {\"name\": \"query\", \"arguments\": {\"table\": \"power\", \"limit\": 3}}]' | picolake call - --demo"
+    )]
+    Call(call::CallArgs),
     /// Type commands and SELECTs to a board, one after the other
     #[command(
         after_help = "At the prompt:\n  get status                     any command; help lists them\n  use demo                       the database of what follows\n  SELECT temp FROM environment   runs on that database\n  \\d   \\d TABLE                  tables, columns of a table\n  \\f json                        format of answers: table, json, mcp\n  \\q                             quit\n\nExamples:\n  picolake shell pump\n  picolake shell sim: --database demo\n  echo \"get status\" | picolake shell sim:"
@@ -106,6 +119,8 @@ pub fn run(cli: Cli) -> anyhow::Result<()> {
             Job::Sim(args) => sim::run(args).await,
             Job::Boards { boards } => boards::run(&config, &boards).await,
             Job::Run(args) => run::run(&config, args).await,
+            Job::Query(args) => query::run(&config, args).await,
+            Job::Call(args) => call::run(&config, args).await,
             Job::Shell(args) => shell::run(&config, args).await,
             Job::Measure(args) => measure::run(&config, args).await,
             Job::Serve(args) => serve::run(&config, named, args).await,
@@ -129,4 +144,9 @@ pub(crate) async fn session(board: &BoardConfig) -> anyhow::Result<Session> {
     let session = Session::connect(board.link.clone(), rand::random());
     session.wait_up(UP_TIMEOUT).await?;
     Ok(session)
+}
+
+/// The boards of the configuration, or those of the simulated field.
+pub(crate) fn field(config: &Config, is_demo: bool) -> anyhow::Result<Field> {
+    Ok(if is_demo { Field::demo()? } else { Field::of(config) })
 }

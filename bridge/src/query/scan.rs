@@ -7,7 +7,7 @@ use super::{
     source::{Batch, kinds},
 };
 use crate::{
-    board::{Answer, OwnedRequest, Piece, State, decode_rows},
+    board::{Answer, OwnedRequest, Piece, decode_rows},
     fault::Fault,
     field::{Board, UP_TIMEOUT},
 };
@@ -213,7 +213,7 @@ async fn head(
     let Some(Part::Started(started)) = bytes.part() else {
         return Err(Fault::protocol("an answer does not begin with its columns"));
     };
-    if !matches!(session.state(), State::Up(hello) if hello.epoch == epoch) {
+    if context.board(session, session.wait_up(UP_TIMEOUT)).await??.epoch != epoch {
         return Err(restarted()); // between the two: whose rows these are is not known
     }
     // Rows that were there when the snapshot was taken, and are not any more.

@@ -313,3 +313,83 @@ fn checked_command(command: &FileCommand, line: u64, schema: &Map<String, Value>
     };
     Ok(Command { builds_sql: *build_sql, destination: *destination, work })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn loaded(text: &str) -> Result<Vec<Arc<Definition>>, String> {
+        let mut tools = load(None).unwrap();
+        add(&mut tools, Path::new("my.yaml"), text).map_err(|error| error.to_string())?;
+        Ok(tools)
+    }
+
+    #[test]
+    fn the_standard_tools_are_all_there() {
+        let tools = load(None).unwrap();
+        let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
+        for name in [
+            "list_databases",
+            "list_tables",
+            "get_schema",
+            "query",
+            "node_status",
+            "server_info",
+            "list_boards",
+            "explain_query",
+            "run_command",
+            "export",
+            "job_status",
+            "cancel_job",
+            "insert_row",
+        ] {
+            assert!(names.contains(&name), "{name}");
+        }
+        for tool in &tools {
+            let writes = ["export", "cancel_job", "insert_row"].contains(&tool.name.as_str());
+            assert_eq!(tool.annotations.read_only, !writes, "{}", tool.name);
+            assert_eq!(tool.input_schema["additionalProperties"], false, "{}", tool.name);
+            // Clients refuse a schema that chooses between shapes at its top.
+            assert!(["anyOf", "oneOf", "allOf"].iter().all(|word| !tool.input_schema.contains_key(*word)));
+        }
+    }
+
+    #[test]
+    fn a_file_adds_replaces_and_hides() {
+        let text = "tools:\n  - { name: query, hidden: true }\n  - name: list_tables\n    description: x\n    \
+                    command: { type: get, template: get status }\n  - name: mine\n    description: y\n    \
+                    command: { type: get, template: get version }\n";
+        let tools = loaded(text).unwrap();
+        let find = |name: &str| tools.iter().find(|tool| tool.name == name);
+        assert!(find("query").is_none());
+        assert_eq!(find("list_tables").unwrap().description, "x");
+        assert_eq!(find("mine").unwrap().title, "mine");
+        assert_eq!(tools.len(), load(None).unwrap().len());
+    }
+
+    #[test]
+    fn a_fault_is_named_with_file_line_and_what_to_write() {
+        let tool = |rest: &str| format!("tools:\n\n  - name: mine\n    description: x\n{rest}");
+        let get = "    command: { type: get, template: get status }\n";
+        for (text, line, said) in [
+            ("tool: []".to_string(), 1, "tool"),
+            (tool("    commnd: 1\n"), 5, "commnd"),
+            (tool(""), 3, "no `command`"),
+            (tool("    command: { type: fly, template: x }\n"), 5, "fly"),
+            (tool("    command: { type: get, template: get statsu }\n"), 5, "did you mean `status`?"),
+            (tool("    command: { type: get, template: \"get tables where dbms = {db}\" }\n"), 5, "{db}"),
+            (tool("    command: { type: sql, template: get status }\n"), 5, "type: get"),
+            (tool("    command: { type: internal, template: fly }\n"), 5, "boards, server"),
+            (tool(&format!("{get}    input_schema: {{ type: array }}\n")), 6, "type: object"),
+            (tool(&format!("{get}    input_schema: {{ properties: 7 }}\n")), 6, "JSON schema"),
+            ("tools: [{name: nobody, hidden: true}]".to_string(), 1, "no such tool to hide"),
+            ("tools: [{name: 'a b', description: x}]".to_string(), 1, "letters, digits"),
+        ] {
+            let error = loaded(&text).unwrap_err();
+            assert!(error.starts_with(&format!("my.yaml:{line}: ")), "{text}\n{error}");
+            assert!(error.contains(said), "{text}\n{error}");
+        }
+        let twice = tool(&format!("{get}  - name: mine\n    description: x\n{get}"));
+        assert!(loaded(&twice).unwrap_err().contains("there twice"));
+    }
+}

@@ -37,6 +37,9 @@ struct Told {
     texts: Vec<String>,
 }
 
+/// What each board answered, in the field's order.
+type Answers = Vec<(Arc<Board>, Told)>;
+
 /// A cell that is kept.
 #[derive(Clone, Debug, PartialEq)]
 enum OwnedCell {
@@ -104,7 +107,7 @@ fn sorted_out(
     boards: &[Standing],
     answers: Vec<Result<Told, Fault>>,
     is_strict: bool,
-) -> Result<(Vec<(Arc<Board>, Told)>, Notes), Fault> {
+) -> Result<(Answers, Notes), Fault> {
     let mut notes = Notes { as_of_us: super::executor::now_us(), ..Notes::default() };
     let mut told = Vec::new();
     let mut first_fault = None;

@@ -168,6 +168,22 @@ impl Tools {
     ) -> Result<RowStream, ToolError> {
         Box::pin(RowStream::open(&self.inner.field, database, sql, None, context)).await
     }
+
+    /// The same on the boards that are named, in the only database where none is.
+    pub(crate) async fn stream(
+        &self,
+        database: Option<&str>,
+        sql: &str,
+        boards: Option<&[String]>,
+        context: Context,
+    ) -> Result<RowStream, ToolError> {
+        let field = &self.inner.field;
+        let database = match database {
+            Some(database) => database.to_string(),
+            None => executor::only_database(field, boards).await?,
+        };
+        Box::pin(RowStream::open(field, &database, sql, boards, context)).await
+    }
 }
 
 fn modified(path: &Path) -> Option<SystemTime> {

@@ -115,6 +115,19 @@ impl RowStream {
         self.source.next().await
     }
 
+    /// How many boards it is from.
+    pub(crate) fn boards(&self) -> u32 {
+        match &self.source {
+            Source::Scan(scan) => u32::try_from(scan.legs.len()).unwrap_or(u32::MAX),
+            Source::Computed(..) => 1,
+        }
+    }
+
+    /// Gives each row of a batch to `each`, and takes none of them: for the widths of a table.
+    pub(crate) fn measure(&self, batch: &Batch, each: impl FnMut(&[Value<'_>])) -> Result<(), Fault> {
+        self.source.rows(batch, each)
+    }
+
     /// Gives each row of a batch that OFFSET and LIMIT leave to `each`.
     pub(crate) fn rows(&mut self, batch: &Batch, mut each: impl FnMut(&[Value<'_>])) -> Result<(), Fault> {
         let Self { source, skip, left } = self;

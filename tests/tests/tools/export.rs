@@ -73,7 +73,7 @@ fn an_export_has_every_row_and_its_name_when_it_is_whole() {
 fn an_export_that_does_not_end_well_leaves_nothing() {
     in_virtual_time(async {
         let folder = tempfile::tempdir().unwrap();
-        let (boards, tools) = exporting(folder.path(), Some(60_000)).await;
+        let (_boards, tools) = exporting(folder.path(), Some(60_000)).await;
         let files = || std::fs::read_dir(folder.path()).unwrap().count();
         let export = |select: &str| json!({"table": "vibration", "select": [select], "file": "x.csv"});
         let job = answer(&tools, "export", export("*")).await.remove(0);
@@ -90,13 +90,24 @@ fn an_export_that_does_not_end_well_leaves_nothing() {
             assert_eq!(refused["code"], "wrong_argument", "{file}");
         }
         assert_eq!(error(&tools, "export", json!({"table": "vibratio"})).await["code"], "unknown_table");
-        let job = answer(&tools, "export", export("x")).await.remove(0);
+    });
+}
+
+#[test]
+fn an_export_whose_board_goes_away_fails_and_leaves_nothing() {
+    in_virtual_time(async {
+        let folder = tempfile::tempdir().unwrap();
+        let (boards, tools) = exporting(folder.path(), None).await;
+        // So wide that the second board's rows cannot all be on their way while the first is read.
+        let select: Vec<String> = (0..14).map(|n| format!("x * {n} + 0.123 AS c{n}")).collect();
+        let job = answer(&tools, "export", json!({"table": "vibration", "select": select})).await.remove(0);
         boards[1].cut();
         let status = ended(&tools, &job).await;
         assert_eq!(
             (&status["state"], &status["failure"]["code"]),
             (&json!("failed"), &json!("board_offline"))
         );
-        assert_eq!(files(), 0);
+        assert_eq!(status["failure"]["details"]["board"], "mill");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
     });
 }
