@@ -25,14 +25,15 @@ impl Serving {
 
     /// The same at another address; it is reached over loopback.
     pub fn start_at(address: &str, arguments: &[&str]) -> Self {
-        let mut process = Command::new(program())
-            .args(["serve", "--http", address])
-            .args(arguments)
-            .env_remove("PICOLAKE_TOKEN")
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("picolake starts");
+        let mut command = Command::new(program());
+        command.args(["serve", "--http", address]).args(arguments).env_remove("PICOLAKE_TOKEN");
+        Self::start_command(command)
+    }
+
+    /// Any program that says in its first line where it listens.
+    pub fn start_command(mut command: Command) -> Self {
+        command.stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut process = command.spawn().expect("the server starts");
         let mut line = String::new();
         let mut output = BufReader::new(process.stdout.take().expect("its output is a pipe"));
         output.read_line(&mut line).expect("it says where it listens");
@@ -65,13 +66,15 @@ pub struct Piped {
 impl Piped {
     /// `picolake serve --stdio` and these arguments, after the greeting.
     pub fn start(arguments: &[&str]) -> Self {
-        let mut process = Command::new(program())
-            .args(["serve", "--stdio"])
-            .args(arguments)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("picolake starts");
+        let mut command = Command::new(program());
+        command.args(["serve", "--stdio"]).args(arguments);
+        Self::start_command(command)
+    }
+
+    /// Any server over pipes, after the greeting.
+    pub fn start_command(mut command: Command) -> Self {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut process = command.spawn().expect("the server starts");
         let input = process.stdin.take();
         let output = BufReader::new(process.stdout.take().expect("its output is a pipe"));
         let mut piped = Self { process, input, output };
