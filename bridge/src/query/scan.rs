@@ -7,7 +7,7 @@ use super::{
     source::{Batch, kinds},
 };
 use crate::{
-    board::{Answer, OwnedRequest, Piece, decode_rows},
+    board::{Answer, OwnedRequest, Piece, State, decode_rows},
     fault::Fault,
     field::{Board, UP_TIMEOUT},
 };
@@ -36,6 +36,16 @@ pub struct Leg {
     pub board: Arc<Board>,
     /// The rows that are wanted; none is all there are now.
     pub pin: Option<Pin>,
+}
+
+impl Leg {
+    /// Whether the board runs and is in another boot than the one whose rows are wanted.
+    fn has_restarted(&self) -> bool {
+        match (self.board.session.state(), &self.pin) {
+            (State::Up(hello), Some(pin)) => hello.epoch != pin.epoch,
+            _ => false,
+        }
+    }
 }
 
 /// What comes next.
@@ -140,6 +150,8 @@ impl Scan {
         let fault = match front {
             Err(fault) => fault.clone(),
             Ok(open) => match self.context.board(&self.legs[leg].board.session, open.answer.next()).await {
+                // A stream of which no rows had come begins again, among the rows of another boot.
+                Ok(Ok(Some(Piece::Rows { .. }))) if self.legs[leg].has_restarted() => restarted(),
                 Ok(Ok(Some(Piece::Rows { count, bytes }))) => {
                     self.progress.rows += u64::from(count);
                     self.context.report(self.progress);
@@ -188,6 +200,11 @@ impl Scan {
     }
 }
 
+fn restarted() -> Fault {
+    let message = "the board restarted since the first rows, and the others are gone";
+    Fault::new("board_restarted", message, "ask again from the beginning")
+}
+
 async fn head(
     database: &str,
     statement: &Statement,
@@ -196,10 +213,6 @@ async fn head(
     context: &Context,
     class: Class,
 ) -> Result<Head, Fault> {
-    let restarted = || {
-        let message = "the board restarted since the first rows, and the others are gone";
-        Fault::new("board_restarted", message, "ask again from the beginning")
-    };
     let session = &leg.board.session;
     let epoch = context.board(session, session.wait_up(UP_TIMEOUT)).await??.epoch;
     if leg.pin.as_ref().is_some_and(|pin| pin.epoch != epoch) {

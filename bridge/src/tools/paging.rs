@@ -98,6 +98,10 @@ pub(super) async fn first(
     };
     let snapshot = Snapshot { database, statement, as_of_us: now_us, rest, missing, is_strict };
     let mut page = write(&snapshot, Position::default(), view, context).await?;
+    if page.next.is_some() && snapshot.statement.is_stream() && !can_go_on(&snapshot) {
+        page.next = None;
+        page.notes.hint = Some("the query is too long to go on with a cursor; shorten it".into());
+    }
     if let Some(position) = page.next {
         let (snapshot, position) = pinned(snapshot, &mut page, position);
         let mut snapshots = tools.inner.snapshots.lock().unwrap_or_else(PoisonError::into_inner);
@@ -120,6 +124,10 @@ pub(super) async fn next(
     page.notes.is_continued = true;
     page.notes.next_cursor = page.next.map(|position| write_cursor(id, position));
     Ok(items(page))
+}
+
+fn can_go_on(snapshot: &Snapshot) -> bool {
+    snapshot.statement.can_be_bounded(&snapshot.database)
 }
 
 fn items(page: Page) -> Vec<String> {
@@ -160,7 +168,9 @@ fn kept(board: &str, computed: &Computed, position: Position, view: View) -> Res
     let mut writer = view.writer(&columns);
     let (mut index, mut is_full) = (0, false);
     for batch in &computed.batches {
-        computed.rows(batch, |cells| writer.measure(cells))?;
+        if writer.is_measured() {
+            computed.rows(batch, |cells| writer.measure(cells))?;
+        }
         computed.rows(batch, |cells| {
             is_full = is_full || index >= position.rows && !writer.push(cells);
             index += u64::from(!is_full);
@@ -198,7 +208,9 @@ struct Filling<'c, 's> {
 
 impl Filling<'_, '_> {
     fn take(&mut self, scan: &Scan, batch: &Batch) -> Result<(), Fault> {
-        scan.rows(batch, |_, cells| self.writer.measure(cells))?;
+        if self.writer.is_measured() {
+            scan.rows(batch, |_, cells| self.writer.measure(cells))?;
+        }
         let offset = self.statement.offset;
         let end = self.statement.limit.map(|limit| limit.saturating_add(offset));
         scan.rows(batch, |row_id, cells| {
