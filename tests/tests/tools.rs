@@ -180,3 +180,90 @@ tools:
         assert_eq!(error(&tools, "list_tables", json!({})).await["code"], "unknown_tool");
     });
 }
+
+#[test]
+fn calls_at_once_get_each_their_own_rows() {
+    in_virtual_time(async {
+        let (boards, tools) = tools_on(&FIELD, Options::default());
+        for board in tools.field().boards() {
+            board.session.wait_up(Duration::from_secs(9)).await.unwrap();
+            picolake_tests::ask::ask(&board.session, "set sample demo vibration = 1ms").await.unwrap();
+        }
+        sleep(Duration::from_millis(600)).await;
+        let clients = (0..8_u64).map(|client| {
+            let (tools, boards) = (tools.clone(), boards.clone());
+            tokio::task::spawn_local(async move {
+                for round in 0..60_u64 {
+                    let (board, first) =
+                        (&boards[(client + round) as usize % 3], (client * 61 + round * 7) % 500);
+                    let query = json!({
+                        "table": "vibration", "select": ["_row_id", "x"], "boards": [board.name],
+                        "where": format!("_row_id >= {first}"), "limit": 1 + round % 40,
+                    });
+                    let rows = answer(&tools, "query", query).await;
+                    let rows = rows[0].as_array().unwrap();
+                    assert_eq!(rows.len() as u64, 1 + round % 40);
+                    for (index, row) in (first..).zip(rows) {
+                        let shared::value::Value::Int(x) =
+                            firmware::samplers::vibration::row(board.seed, index)[0]
+                        else {
+                            panic!("x is a number")
+                        };
+                        assert_eq!(*row, json!({"_row_id": index, "x": x}));
+                    }
+                    let list = answer(&tools, "list_databases", json!({})).await;
+                    assert_eq!(list[0], json!(["demo"]));
+                }
+            })
+        });
+        for client in clients.collect::<Vec<_>>() {
+            client.await.unwrap();
+        }
+    });
+}
+
+#[test]
+fn now_is_one_moment_for_all_boards() {
+    in_virtual_time(async {
+        let (_boards, tools) = tools_on(&FIELD, Options::default());
+        sleep(Duration::from_secs(3)).await;
+        let rows = answer(&tools, "query", json!({"sql": "SELECT now() FROM environment", "limit": 2})).await;
+        let cursor = &rows[1]["next_cursor"];
+        let next = answer(&tools, "query", json!({"cursor": cursor})).await;
+        let all: Vec<&Value> =
+            rows[0].as_array().unwrap().iter().chain(next[0].as_array().unwrap()).collect();
+        assert!(all.len() > 3 && all.iter().all(|row| row["now()"] == all[0]["now()"]), "{all:?}");
+        assert_eq!(all[0]["now()"], next[1]["as_of"]);
+        let none =
+            answer(&tools, "query", json!({"table": "environment", "where": "timestamp < now() - 1 day"}))
+                .await;
+        assert_eq!(none[0], json!([]));
+    });
+}
+
+#[test]
+fn boards_whose_tables_differ_are_united_by_name() {
+    in_virtual_time(async {
+        let (_boards, tools) = tools_on(&["pump", "mill", "well"], Options::default());
+        for (board, command) in [
+            ("pump", "create table demo.notes (level int)"),
+            ("pump", "insert demo notes {\"level\": 1}"),
+            ("mill", "create table demo.notes (text text, level float)"),
+            ("mill", "insert demo notes {\"level\": 2.5, \"text\": \"x\"}"),
+            ("well", "create table demo.notes (level text)"),
+        ] {
+            let session = &tools.field().board(board).unwrap().session;
+            picolake_tests::ask::ask(session, command).await.unwrap();
+        }
+        let sql = json!({"sql": "SELECT * FROM notes", "boards": ["pump", "mill"]});
+        let rows = answer(&tools, "query", sql).await.remove(0);
+        let shown = |row: &Value| (row["level"].clone(), row["text"].clone());
+        assert_eq!(shown(&rows[0]), (json!(1.0), Value::Null));
+        assert_eq!(shown(&rows[1]), (json!(2.5), json!("x")));
+        let conflict = error(&tools, "query", json!({"sql": "SELECT level FROM notes"})).await;
+        assert_eq!(
+            (conflict["code"].as_str(), &conflict["details"]["board"]),
+            (Some("schema_conflict"), &json!("well"))
+        );
+    });
+}

@@ -293,8 +293,8 @@ impl Events<'_> {
             Event::Up(hello) => self.news.push(News::Up(Hello::of(hello))),
             Event::Down(down) => self.news.push(News::Down(down)),
             Event::Part(request, part) => self.piece(request, || Piece::Part(PartBytes::of(part))),
-            Event::Rows(request, count, bytes) => {
-                self.piece(request, || Piece::Rows { count, bytes: bytes.to_vec() });
+            Event::Rows(request, count, bytes, lost) => {
+                self.piece(request, || Piece::Rows { count, bytes: bytes.to_vec(), lost });
             }
             Event::Ended(request, ending) => {
                 if let Some(to) = self.answers.remove(&request) {

@@ -106,7 +106,7 @@ async fn listed(session: &Session, command: String) -> Result<Vec<Vec<String>>, 
     while let Some(piece) = answer.next().await? {
         match piece {
             Piece::Part(bytes) => head = Some(bytes),
-            Piece::Rows { count, bytes } => {
+            Piece::Rows { count, bytes, .. } => {
                 let Some(Part::Started(started)) = head.as_ref().and_then(|head| head.part()) else {
                     return Err(Fault::protocol("rows came before their columns"));
                 };

@@ -87,14 +87,14 @@ impl Computed {
                     computed.kinds = kinds(&computed.columns);
                     computed.clock_set = started.clock_set;
                 }
-                Piece::Rows { count, bytes } => {
+                Piece::Rows { count, bytes, .. } => {
                     bytes_kept += bytes.len();
                     if bytes_kept > BYTES_MAX {
                         let message = format!("the answer has more than {BYTES_MAX} bytes");
                         return Err(Fault::new("capacity", message, "add a LIMIT or a narrower WHERE"));
                     }
                     computed.row_count += u64::from(count);
-                    computed.batches.push(Batch { leg: 0, count, bytes });
+                    computed.batches.push(Batch { leg: 0, count, bytes, lost: 0 });
                 }
             }
         }

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 /// How long a call may take unless its caller says otherwise.
 const CALL_TIMEOUT: Duration = Duration::from_secs(45);
 /// How long one board may let a call wait for the next piece of its answer.
-const BOARD_TIMEOUT: Duration = Duration::from_secs(15);
+const BOARD_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a board may be gone in the middle of an answer: a link that breaks is opened again meanwhile.
 const BOARD_GONE_GRACE: Duration = Duration::from_secs(3);
 /// What is kept of a call's time for saying what came, when a board has used up the rest.

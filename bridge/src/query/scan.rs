@@ -7,7 +7,7 @@ use super::{
     source::{Batch, kinds},
 };
 use crate::{
-    board::{Answer, OwnedRequest, Piece, decode_rows},
+    board::{Answer, OwnedRequest, Piece, State, decode_rows},
     fault::Fault,
     field::{Board, UP_TIMEOUT},
 };
@@ -38,6 +38,16 @@ pub struct Leg {
     pub pin: Option<Pin>,
 }
 
+impl Leg {
+    /// Whether the board runs and is in another boot than the one whose rows are wanted.
+    fn has_restarted(&self) -> bool {
+        match (self.board.session.state(), &self.pin) {
+            (State::Up(hello), Some(pin)) => hello.epoch != pin.epoch,
+            _ => false,
+        }
+    }
+}
+
 /// What comes next.
 #[derive(Debug)]
 pub enum Step {
@@ -59,7 +69,10 @@ struct Open {
     kinds: Vec<Column<'static>>,
     /// Where each of its columns stands among the united ones; the id has none.
     places: Vec<usize>,
+    /// Rows of the snapshot that were gone when it was asked.
     rows_lost: u64,
+    /// What is lost before the first batch.
+    lost_untold: u64,
 }
 
 /// A scan under way.
@@ -83,6 +96,7 @@ struct Head {
     columns: Vec<OwnedColumn>,
     pin: Pin,
     rows_lost: u64,
+    lost_at_start: u64,
     clock_set: bool,
 }
 
@@ -115,12 +129,13 @@ impl Scan {
         for (leg, head) in scan.legs.iter_mut().zip(heads) {
             let opened = match head {
                 Err(fault) => Err(fault.with("board", leg.board.name.as_str())),
-                Ok(Head { answer, columns, pin, rows_lost, clock_set }) => {
+                Ok(Head { answer, columns, pin, rows_lost, lost_at_start, clock_set }) => {
                     let shown = columns.split_last().map_or(&[][..], |(_, shown)| shown);
                     let places = scan.united.add(&leg.board.name, shown)?;
                     scan.clock_set &= clock_set;
                     leg.pin = Some(pin);
-                    Ok(Open { answer, kinds: kinds(&columns), places, rows_lost })
+                    let lost_untold = rows_lost + lost_at_start;
+                    Ok(Open { answer, kinds: kinds(&columns), places, rows_lost, lost_untold })
                 }
             };
             scan.open.push_back(opened);
@@ -140,10 +155,13 @@ impl Scan {
         let fault = match front {
             Err(fault) => fault.clone(),
             Ok(open) => match self.context.board(&self.legs[leg].board.session, open.answer.next()).await {
-                Ok(Ok(Some(Piece::Rows { count, bytes }))) => {
+                // A stream of which no rows had come begins again, among the rows of another boot.
+                Ok(Ok(Some(Piece::Rows { .. }))) if self.legs[leg].has_restarted() => restarted(),
+                Ok(Ok(Some(Piece::Rows { count, bytes, lost }))) => {
                     self.progress.rows += u64::from(count);
                     self.context.report(self.progress);
-                    return Step::Rows(Batch { leg, count, bytes });
+                    let lost = lost + std::mem::take(&mut open.lost_untold);
+                    return Step::Rows(Batch { leg, count, bytes, lost });
                 }
                 Ok(Ok(Some(Piece::Part(_)))) => Fault::protocol("a part came among rows"),
                 Ok(Ok(None)) => {
@@ -188,6 +206,11 @@ impl Scan {
     }
 }
 
+fn restarted() -> Fault {
+    let message = "the board restarted since the first rows, and the others are gone";
+    Fault::new("board_restarted", message, "ask again from the beginning")
+}
+
 async fn head(
     database: &str,
     statement: &Statement,
@@ -196,10 +219,6 @@ async fn head(
     context: &Context,
     class: Class,
 ) -> Result<Head, Fault> {
-    let restarted = || {
-        let message = "the board restarted since the first rows, and the others are gone";
-        Fault::new("board_restarted", message, "ask again from the beginning")
-    };
     let session = &leg.board.session;
     let epoch = context.board(session, session.wait_up(UP_TIMEOUT)).await??.epoch;
     if leg.pin.as_ref().is_some_and(|pin| pin.epoch != epoch) {
@@ -224,6 +243,7 @@ async fn head(
         columns: started.columns.iter().map(OwnedColumn::from).collect(),
         pin: Pin { epoch, rows: first.max(started.cursor.next).min(end)..end },
         rows_lost: overwritten.min(end.saturating_sub(first)),
+        lost_at_start: started.lost,
         clock_set: started.clock_set,
         answer,
     })

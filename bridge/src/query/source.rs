@@ -13,6 +13,8 @@ pub struct Batch {
     pub count: u16,
     /// Their bytes, in the row code.
     pub bytes: Vec<u8>,
+    /// Rows before these that were overwritten before they could be sent, since the batch before.
+    pub lost: u64,
 }
 
 /// Rows from boards.

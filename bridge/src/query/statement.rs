@@ -2,7 +2,7 @@
 
 use crate::fault::Fault;
 use shared::{
-    limits::{NAME_BYTES_MAX, SELECT_ITEMS_MAX},
+    limits::{COMMAND_BYTES_MAX, NAME_BYTES_MAX, SELECT_ITEMS_MAX},
     sql::{
         self,
         tree::{Node, Select},
@@ -100,6 +100,15 @@ impl Statement {
             let _ = write!(sql, " LIMIT {limit}");
         }
         Ok(sql)
+    }
+
+    /// Whether it still can be asked when the bounds of any rows are added: a long statement outgrows a command.
+    pub fn can_be_bounded(&self, database: &str) -> bool {
+        let widest = i64::MAX as u64..i64::MAX as u64;
+        self.stream_sql(Some(&widest), Some(u64::MAX)).is_ok_and(|sql| {
+            let command_bytes = "sql  \"\"".len() + database.len() + sql.len();
+            command_bytes <= COMMAND_BYTES_MAX && sql::parse(&sql).is_ok()
+        })
     }
 
     /// What a board is asked for a computed answer of at most `limit` rows.
@@ -255,6 +264,9 @@ mod tests {
             let fault = Statement::parse(text, 0).unwrap_err();
             assert_eq!(fault.code, "syntax", "{text}");
         }
+        assert!(statement("SELECT a FROM t WHERE a = 1").can_be_bounded("demo"));
+        let long = format!("SELECT a FROM t WHERE a = '{}'", "x".repeat(COMMAND_BYTES_MAX - 60));
+        assert!(!statement(&long).can_be_bounded("demo"));
         let many = format!("SELECT {} FROM t", vec!["a"; SELECT_ITEMS_MAX].join(", "));
         assert_eq!(statement(&many).stream_sql(None, None).unwrap_err().code, "capacity");
     }

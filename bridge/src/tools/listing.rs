@@ -145,7 +145,7 @@ async fn ask(board: &Board, text: &str, format: Format, context: &Context) -> Re
     let mut kept_bytes = 0;
     while let Some(piece) = context.board(&board.session, answer.next()).await?? {
         match piece {
-            Piece::Rows { count, bytes } => {
+            Piece::Rows { count, bytes, .. } => {
                 kept_bytes += bytes.len();
                 let columns: Vec<Column<'_>> = told.columns.iter().map(OwnedColumn::borrowed).collect();
                 let rows = &mut told.rows;

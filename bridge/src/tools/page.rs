@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 use shared::{
     command::Format,
     format::{RowsFormat, Shape, Statistics},
+    limits::{COLUMNS_MAX, NAME_BYTES_MAX, TEXT_BYTES_MAX},
     schema::Column,
     time::Utc,
     value::Value as Cell,
@@ -18,6 +19,10 @@ pub const ROWS_MAX: u64 = 1_000;
 pub const CHARACTERS_MAX: usize = 40_000;
 /// Characters of it that are kept for what is said of the rows.
 const NOTES_CHARACTERS_MAX: usize = 4_000;
+/// Characters of the rows.
+const DATA_CHARACTERS_MAX: usize = CHARACTERS_MAX - NOTES_CHARACTERS_MAX;
+/// Characters of one row: a name and a text in each column, every character of both escaped.
+const ROW_CHARACTERS_MAX: usize = COLUMNS_MAX * 6 * (NAME_BYTES_MAX + TEXT_BYTES_MAX + 2);
 /// Boards that are named in what is said of an answer.
 const BOARDS_NAMED_MAX: usize = 16;
 /// Characters of what is said of a board that failed.
@@ -40,9 +45,14 @@ impl<'c> PageWriter<'c> {
         Self { rows, text: String::new(), characters: 0, has_begun: false, given: 0, rows_max }
     }
 
+    /// Whether the next batch gives a table its widths.
+    pub(super) fn is_measured(&self) -> bool {
+        !self.has_begun && self.rows.is_measured()
+    }
+
     /// Makes a table wide enough for a row of the first batch.
     pub(super) fn measure(&mut self, cells: &[Cell<'_>]) {
-        if !self.has_begun {
+        if self.is_measured() {
             self.rows.measure(cells);
         }
     }
@@ -62,12 +72,13 @@ impl<'c> PageWriter<'c> {
         if self.given >= self.rows_max {
             return false;
         }
-        let (before, len) = (self.rows.clone(), self.text.len());
+        let (room, len) = (DATA_CHARACTERS_MAX - self.characters.min(DATA_CHARACTERS_MAX), self.text.len());
+        let before = (room < ROW_CHARACTERS_MAX).then(|| self.rows.clone());
         let written = self.rows.row(cells, &mut self.text);
         let characters = self.text[len..].chars().count();
-        if written.is_err() || self.characters + characters > CHARACTERS_MAX - NOTES_CHARACTERS_MAX {
+        if written.is_err() || characters > room {
             self.text.truncate(len);
-            self.rows = before;
+            self.rows = before.unwrap_or_else(|| self.rows.clone());
             return false;
         }
         self.characters += characters;

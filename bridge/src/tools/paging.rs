@@ -98,6 +98,10 @@ pub(super) async fn first(
     };
     let snapshot = Snapshot { database, statement, as_of_us: now_us, rest, missing, is_strict };
     let mut page = write(&snapshot, Position::default(), view, context).await?;
+    if page.next.is_some() && snapshot.statement.is_stream() && !can_go_on(&snapshot) {
+        page.next = None;
+        page.notes.hint = Some("the query is too long to go on with a cursor; shorten it".into());
+    }
     if let Some(position) = page.next {
         let (snapshot, position) = pinned(snapshot, &mut page, position);
         let mut snapshots = tools.inner.snapshots.lock().unwrap_or_else(PoisonError::into_inner);
@@ -120,6 +124,10 @@ pub(super) async fn next(
     page.notes.is_continued = true;
     page.notes.next_cursor = page.next.map(|position| write_cursor(id, position));
     Ok(items(page))
+}
+
+fn can_go_on(snapshot: &Snapshot) -> bool {
+    snapshot.statement.can_be_bounded(&snapshot.database)
 }
 
 fn items(page: Page) -> Vec<String> {
@@ -160,7 +168,9 @@ fn kept(board: &str, computed: &Computed, position: Position, view: View) -> Res
     let mut writer = view.writer(&columns);
     let (mut index, mut is_full) = (0, false);
     for batch in &computed.batches {
-        computed.rows(batch, |cells| writer.measure(cells))?;
+        if writer.is_measured() {
+            computed.rows(batch, |cells| writer.measure(cells))?;
+        }
         computed.rows(batch, |cells| {
             is_full = is_full || index >= position.rows && !writer.push(cells);
             index += u64::from(!is_full);
@@ -194,13 +204,18 @@ struct Filling<'c, 's> {
     is_full: bool,
     /// The statement's LIMIT is reached.
     is_done: bool,
+    /// Rows of the present board that were overwritten before those that were taken.
+    lost: u64,
 }
 
 impl Filling<'_, '_> {
     fn take(&mut self, scan: &Scan, batch: &Batch) -> Result<(), Fault> {
-        scan.rows(batch, |_, cells| self.writer.measure(cells))?;
+        if self.writer.is_measured() {
+            scan.rows(batch, |_, cells| self.writer.measure(cells))?;
+        }
         let offset = self.statement.offset;
         let end = self.statement.limit.map(|limit| limit.saturating_add(offset));
+        let rows_before = self.position.rows;
         scan.rows(batch, |row_id, cells| {
             self.is_done |= end.is_some_and(|end| self.position.rows >= end);
             if self.is_full || self.is_done {
@@ -211,7 +226,11 @@ impl Filling<'_, '_> {
                 self.position.rows += 1;
                 self.position.next = row_id + 1;
             }
-        })
+        })?;
+        if self.position.rows > rows_before {
+            self.lost += batch.lost; // what is lost before a row that is not taken is counted with the next page
+        }
+        Ok(())
     }
 }
 
@@ -244,7 +263,7 @@ async fn scanned(
     let owned = scan.united.columns.clone();
     let columns: Vec<Column<'_>> = owned.iter().map(OwnedColumn::borrowed).collect();
     let writer = view.writer(&columns);
-    let mut filling = Filling { writer, statement, position, is_full: false, is_done: limit == 0 };
+    let mut filling = Filling { writer, statement, position, is_full: false, is_done: limit == 0, lost: 0 };
     let mut before = (filling.writer.mark(), position);
     let mut notes = Notes { clock_unset: !scan.clock_set, ..Notes::default() };
     let mut failed = vec![false; scan.legs.len()];
@@ -254,6 +273,7 @@ async fn scanned(
             Step::Rows(batch) => filling.take(&scan, &batch)?,
             Step::Complete(leg, lost) => {
                 notes.rows_lost += lost;
+                filling.lost = 0;
                 let rows = filling.position.rows;
                 filling.position = Position { leg: position.leg + leg + 1, next: 0, rows };
                 before = (filling.writer.mark(), filling.position);
@@ -263,6 +283,7 @@ async fn scanned(
                     return Err(fault);
                 }
                 failed[leg] = true;
+                filling.lost = 0;
                 let (mark, at) = before;
                 filling.writer.back_to(mark);
                 filling.position = Position { leg: position.leg + leg + 1, next: 0, rows: at.rows };
@@ -279,6 +300,7 @@ async fn scanned(
     let names = scan.legs.iter().zip(&failed).filter(|(_, failed)| !**failed);
     notes.boards = names.map(|(leg, _)| leg.board.name.clone()).collect();
     notes.row_count = filling.writer.given;
+    notes.rows_lost += filling.lost;
     let next = filling.is_full.then_some(filling.position);
     let text = filling.writer.end(&view.statistics(notes.boards.len()));
     let legs =

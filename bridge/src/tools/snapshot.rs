@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 use tokio::time::Instant;
 
-/// Snapshots that are kept; the oldest goes first.
+/// Snapshots that are kept; the one that was not read for the longest time goes first.
 const SNAPSHOTS_MAX: usize = 64;
 /// How long a snapshot is kept.
 const SNAPSHOT_LIFETIME: Duration = Duration::from_secs(600);
@@ -65,7 +65,11 @@ impl Snapshots {
 
     fn find(&mut self, id: u64) -> Option<Arc<Snapshot>> {
         self.kept.retain(|(_, taken, _)| taken.elapsed() < SNAPSHOT_LIFETIME);
-        self.kept.iter().find(|(other, ..)| *other == id).map(|(.., snapshot)| Arc::clone(snapshot))
+        let place = self.kept.iter().position(|(other, ..)| *other == id)?;
+        let found = self.kept.remove(place)?;
+        let snapshot = Arc::clone(&found.2);
+        self.kept.push_back(found); // what is read goes last
+        Some(snapshot)
     }
 
     /// The snapshot and the place in it that a cursor names.
@@ -125,9 +129,11 @@ mod tests {
         for _ in 1..SNAPSHOTS_MAX {
             snapshots.keep(snapshot());
         }
-        assert!(snapshots.open(&first).is_ok());
+        let second = write_cursor(snapshots.kept[1].0, position);
+        assert!(snapshots.open(&second).is_ok(), "what is read stays");
         let last = write_cursor(snapshots.keep(snapshot()), position);
         assert_eq!(snapshots.open(&first).unwrap_err().code, "cursor_expired");
+        assert!(snapshots.open(&second).is_ok() && snapshots.open(&last).is_ok());
         tokio::time::advance(SNAPSHOT_LIFETIME).await;
         assert_eq!(snapshots.open(&last).unwrap_err().code, "cursor_expired");
         for forged in [

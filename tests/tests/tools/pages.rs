@@ -170,6 +170,42 @@ fn rows_overwritten_between_pages_are_counted() {
 }
 
 #[test]
+fn rows_given_and_rows_lost_are_all_rows_of_the_snapshot() {
+    in_virtual_time(async {
+        let (_boards, tools) = fast(&["pump"], Duration::from_secs(4)).await;
+        let oldest = async || {
+            let items =
+                answer(&tools, "query", json!({"sql": "SELECT _row_id FROM vibration LIMIT 1"})).await;
+            items[0][0]["_row_id"].as_u64().unwrap()
+        };
+        let query = json!({"table": "vibration", "select": ["_row_id"], "where": "x > -99999", "limit": 300});
+        let mut items = answer(&tools, "query", query).await;
+        assert_eq!(items[0][0]["_row_id"], 0);
+        let (mut given, mut lost, mut last, mut pages) = (0, 0, 0, 0);
+        loop {
+            let ids: Vec<u64> =
+                items[0].as_array().unwrap().iter().filter_map(|row| row["_row_id"].as_u64()).collect();
+            assert!(
+                ids.windows(2).all(|pair| pair[0] < pair[1])
+                    && (pages == 0 || ids.iter().all(|id| *id > last))
+            );
+            given += ids.len() as u64;
+            lost += items[1]["rows_lost"].as_u64().unwrap();
+            last = ids.last().copied().unwrap_or(last);
+            assert_eq!(given + lost, last + 1, "after {pages} pages");
+            pages += 1;
+            let Some(cursor) = items[1]["next_cursor"].as_str() else { break };
+            let cursor = cursor.to_string();
+            while pages == 2 && oldest().await < last + 200 {
+                sleep(Duration::from_millis(50)).await;
+            }
+            items = answer(&tools, "query", json!({"cursor": cursor, "limit": 300})).await;
+        }
+        assert!(lost >= 199 && given > 2000, "{given} given, {lost} lost");
+    });
+}
+
+#[test]
 fn a_board_that_goes_away_leaves_its_part_out_and_says_so() {
     in_virtual_time(async {
         let (boards, tools) = fast(&FIELD, Duration::from_millis(400)).await;
