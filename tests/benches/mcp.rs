@@ -38,15 +38,24 @@ struct Figure {
     aim: Option<f64>,
 }
 
+/// A session over HTTP.
+struct Http {
+    _process: Serving,
+    client: reqwest::Client,
+    url: String,
+    session: String,
+    runtime: Runtime,
+}
+
 /// A server and the way to it.
 enum Server {
-    Pipes(Box<Piped>),
-    Http { _process: Serving, client: reqwest::Client, url: String, session: String, runtime: Runtime },
+    Pipes(Piped),
+    Http(Box<Http>),
 }
 
 impl Server {
     fn pipes(command: Command) -> Self {
-        Self::Pipes(Box::new(Piped::start_command(command)))
+        Self::Pipes(Piped::start_command(command))
     }
 
     fn http(process: Serving) -> Result<Self> {
@@ -60,7 +69,7 @@ impl Server {
         runtime.block_on(answer.bytes())?;
         let begun = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
         runtime.block_on(post(&client, &url, Some(&session), &begun))?;
-        Ok(Self::Http { _process: process, client, url, session, runtime })
+        Ok(Self::Http(Box::new(Http { _process: process, client, url, session, runtime })))
     }
 
     /// One call; how long it took, and the text of its first item.
@@ -71,13 +80,14 @@ impl Server {
                 pipes.call(1, tool, arguments.clone());
                 pipes.receive().ok_or("the server ended")?
             }
-            Server::Http { client, url, session, runtime, .. } => {
+            Server::Http(http) => {
+                let Http { client, url, session, runtime, .. } = &**http;
                 let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
                     "params": {"name": tool, "arguments": arguments}});
                 let text = runtime
                     .block_on(async { post(client, url, Some(session), &call).await?.text().await })?;
-                let data = text.lines().filter_map(|line| line.strip_prefix("data: {"));
-                serde_json::from_str(&format!("{{{}", data.last().ok_or("no data")?))?
+                let mut data = text.lines().filter_map(|line| line.strip_prefix("data: {"));
+                serde_json::from_str(&format!("{{{}", data.next_back().ok_or("no data")?))?
             }
         };
         let took = begun.elapsed();
