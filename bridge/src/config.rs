@@ -23,6 +23,8 @@ pub struct BoardConfig {
     pub name: String,
     /// Where it is.
     pub link: Address,
+    /// Whether tools may change what it holds; a board is only read unless its entry says `writable: true`.
+    pub writable: bool,
 }
 
 /// What is wrong with the file.
@@ -78,6 +80,8 @@ struct File {
 struct FileBoard {
     name: String,
     link: String,
+    #[serde(default)]
+    writable: bool,
 }
 
 /// Reads the file that was named, or `picolake.yaml` in this folder if it is there.
@@ -96,7 +100,7 @@ fn parse(path: &Path, text: &str) -> Result<Config, ConfigError> {
     let file: File = serde_saphyr::from_str(text)
         .map_err(|error| ConfigError::Shape { path: path.into(), message: first_line(&error.to_string()) })?;
     let mut config = Config::default();
-    for FileBoard { name, link } in file.boards {
+    for FileBoard { name, link, writable } in file.boards {
         let refuse = |why| Err(ConfigError::Name { path: path.into(), name: name.clone(), why });
         if name.is_empty() || name.contains(|c: char| c.is_whitespace() || c.is_control() || c == ':') {
             return refuse("a name has no spaces and no colons");
@@ -112,7 +116,7 @@ fn parse(path: &Path, text: &str) -> Result<Config, ConfigError> {
             name: name.clone(),
             source,
         })?;
-        config.boards.push(BoardConfig { name, link });
+        config.boards.push(BoardConfig { name, link, writable });
     }
     Ok(config)
 }
@@ -128,7 +132,7 @@ impl Config {
             return Ok(board.clone());
         }
         if text.contains(':') {
-            return Ok(BoardConfig { name: text.into(), link: text.parse()? });
+            return Ok(BoardConfig { name: text.into(), link: text.parse()?, writable: false });
         }
         let names: Vec<&str> = self.boards.iter().map(|board| board.name.as_str()).collect();
         match shared::command::nearest(text, &names) {
@@ -153,6 +157,8 @@ mod tests {
     fn a_file_names_boards() {
         let config = check("boards:\n  - name: pump\n    link: tcp:10.0.0.7:7000\n").unwrap();
         assert_eq!(config.board("pump").unwrap().link, "tcp:10.0.0.7:7000".parse().unwrap());
+        assert!(!config.boards[0].writable, "a board is read only unless the file says otherwise");
+        assert!(check("boards: [{name: a, link: 'sim:', writable: true}]").unwrap().boards[0].writable);
         assert_eq!(config.board("sim:").unwrap().link, "sim:".parse().unwrap());
         assert_eq!(
             config.board("pumb").unwrap_err().to_string(),

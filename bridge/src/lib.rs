@@ -4,10 +4,21 @@
 //!   link ── opens serial, tcp, unix, simulated        bytes
 //!   board ── a session for each board                 parts of answers
 //!   config ── picolake.yaml                           names
+//!   field ── all boards, and what tables they have    names
+//!   query ── a SELECT over boards, batch by batch     rows
+//!   tools ── tools.yaml, calls, pages of answers      JSON
+//!   jobs ── whole answers into files                  files
+//!   mcp ── what MCP clients and programs ask          MCP, HTTP
 //!   cli ── what a person types                        text
 //! ```
 
 pub mod board;
 pub mod cli;
 pub mod config;
+pub mod fault;
+pub mod field;
+pub mod jobs;
 pub mod link;
+pub mod mcp;
+pub mod query;
+pub mod tools;

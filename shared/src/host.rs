@@ -21,8 +21,8 @@ pub enum Event<'a> {
     Up(&'a BoardHello<'a>),
     /// A piece of the answer to a request. A [`Part::Started`] comes once, however often the stream is resumed.
     Part(u16, &'a Part<'a>),
-    /// A batch: how many rows, and their bytes.
-    Rows(u16, u16, &'a [u8]),
+    /// A batch: how many rows, their bytes, and how many rows before them were overwritten before they could be sent.
+    Rows(u16, u16, &'a [u8], u64),
     /// The answer to a request is complete, or will never be. Its slot is free.
     Ended(u16, Ending<'a>),
     /// The link is of no use any more; the caller closes it and may connect again.

@@ -87,7 +87,7 @@ fn line_share(baud: u64, damaged_per_thousand: u64) -> Result<f64> {
             session.ask(OwnedRequest::LinkTest(LinkTest { rows, seed: 1 }), Class::Interactive).await?;
         let (mut check, mut row_bytes) = (RowCheck::new(1), 0);
         while start.elapsed() < Duration::from_secs(LINE_SECONDS) {
-            if let Some(Piece::Rows { count, bytes }) = answer.next().await? {
+            if let Some(Piece::Rows { count, bytes, .. }) = answer.next().await? {
                 check.batch(count, &bytes)?;
                 row_bytes += bytes.len() as u64;
             }

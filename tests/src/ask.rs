@@ -30,7 +30,7 @@ pub async fn ask(session: &Session, command: &str) -> Result<Rows, AnswerError> 
     while let Some(piece) = answer.next().await? {
         match piece {
             Piece::Part(bytes) => head = Some(bytes),
-            Piece::Rows { count, bytes } => {
+            Piece::Rows { count, bytes, .. } => {
                 let Some(Part::Started(started)) = head.as_ref().and_then(|head| head.part()) else {
                     return Err(AnswerError::Protocol("rows came before their columns"));
                 };

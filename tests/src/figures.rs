@@ -36,6 +36,12 @@ impl Aim {
         }
     }
 
+    fn number(self) -> f64 {
+        match self {
+            Aim::AtLeast(aim) | Aim::AtMost(aim) => aim,
+        }
+    }
+
     fn text(self) -> String {
         match self {
             Aim::AtLeast(aim) => format!("≥ {aim}"),
@@ -61,11 +67,11 @@ pub fn report(bench: &str, figures: &[Figure]) -> Result<(), Box<dyn Error>> {
     let mut lines = Vec::new();
     for Figure { name, value, unit, aim } in figures {
         let ok = aim.map(|aim| aim.is_reached(*value));
-        let aim = aim.map(Aim::text);
-        let aim_text = match (&aim, ok) {
-            (Some(aim), Some(ok)) => format!("aim {aim} {}", if ok { "reached" } else { "MISSED" }),
+        let aim_text = match (aim, ok) {
+            (Some(aim), Some(ok)) => format!("aim {} {}", aim.text(), if ok { "reached" } else { "MISSED" }),
             _ => String::new(),
         };
+        let aim = aim.map(Aim::number);
         println!("{name:<58} {value:>10.3} {unit:<6} {aim_text}");
         lines.push(serde_json::json!({"name": name, "value": value, "unit": unit, "aim": aim, "ok": ok}));
     }

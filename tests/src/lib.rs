@@ -5,11 +5,13 @@
 
 pub mod ask;
 pub mod faulty_link;
+pub mod field;
 pub mod figures;
 pub mod oracle;
 pub mod paced_link;
 pub mod qemu;
 pub mod sensors;
+pub mod serving;
 
 use std::{
     path::{Path, PathBuf},

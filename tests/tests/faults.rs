@@ -96,7 +96,7 @@ async fn run_stream(seed: u64) -> Result<Run, String> {
             .map_err(|error| error.to_string())?;
         loop {
             match answer.next().await {
-                Ok(Some(Piece::Rows { count, bytes })) => check.batch(count, &bytes)?,
+                Ok(Some(Piece::Rows { count, bytes, .. })) => check.batch(count, &bytes)?,
                 Ok(Some(Piece::Part(_))) => {}
                 Ok(None) if check.rows == u64::from(rows) => break Ok::<bool, String>(true),
                 Ok(None) => break Err(format!("{} of {rows} rows, and it says complete", check.rows)),

@@ -64,7 +64,7 @@ async fn stream(session: &Session, rows: u32, rows_max: u64) -> Result<u64, Answ
         && let Some(piece) =
             tokio::time::timeout(PATIENCE, answer.next()).await.expect("rows go on coming")?
     {
-        if let Piece::Rows { count, bytes } = piece {
+        if let Piece::Rows { count, bytes, .. } = piece {
             check.batch(count, &bytes).unwrap();
         }
     }
@@ -122,7 +122,7 @@ async fn a_reset_in_mid_stream_is_seen_by_its_new_epoch_and_reconnected() {
         let (mut check, mut is_reset) = (RowCheck::new(7), false);
         let ended = loop {
             match tokio::time::timeout(PATIENCE, answer.next()).await.expect("rows, or an end") {
-                Ok(Some(Piece::Rows { count, bytes })) => check.batch(count, &bytes).unwrap(),
+                Ok(Some(Piece::Rows { count, bytes, .. })) => check.batch(count, &bytes).unwrap(),
                 Ok(Some(Piece::Part(_))) => {}
                 other => break other,
             }

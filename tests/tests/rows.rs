@@ -374,7 +374,7 @@ fn a_slow_reader_is_told_exactly_how_many_rows_it_lost() {
         let Some(Part::Started(started)) = head.part() else { panic!("a head comes first") };
         let (mut rows, mut last) = (0, -1);
         while let Some(piece) = answer.next().await.unwrap() {
-            let Piece::Rows { count, bytes } = piece else { continue };
+            let Piece::Rows { count, bytes, .. } = piece else { continue };
             decode_rows(&started.columns, count, &bytes, |cells| {
                 let Value::Int(row_id) = cells[0] else { panic!("a row_id is a number") };
                 assert!(row_id > last, "{row_id} after {last}");

@@ -39,12 +39,22 @@ const DEPENDENCIES_ALLOWED: [(&str, &[&str]); 2] = [
 const BOARD_DEPENDENCIES_FORBIDDEN: [&str; 5] = ["cobs", "picolake", "postcard", "serde-json-core", "tokio"];
 
 /// Places, and the paths that code there must not name.
-const LAYERS: [(&[&str], &[&str]); 6] = [
+const LAYERS: [(&[&str], &[&str]); 7] = [
     (&["shared/src"], &["std", "alloc"]),
     (&["firmware/boards"], &["shared::frame", "shared::message", "picolake"]),
     (&["bridge/src/link", "bridge/src/board"], &["rmcp", "serde_json", "axum"]),
     (&["bridge/src/cli"], &["shared::frame", "cobs", "postcard"]),
-    (&["bridge/src/query", "bridge/src/archive", "bridge/src/tools"], &["rmcp", "tokio_serial"]),
+    (
+        &[
+            "bridge/src/field",
+            "bridge/src/query",
+            "bridge/src/archive",
+            "bridge/src/tools",
+            "bridge/src/jobs",
+        ],
+        &["rmcp", "axum", "tokio_serial"],
+    ),
+    (&["bridge/src/query"], &["serde_json"]),
     (&["bridge/src/mcp"], &["shared::frame", "tokio_serial", "cobs", "postcard"]),
 ];
 

@@ -14,16 +14,16 @@ use crate::{setup, size};
 /// A bench and the image that it boots.
 struct Bench {
     name: &'static str,
-    /// The program of the QEMU board's package that it runs.
-    program: &'static str,
-    /// Features of that package that only this bench needs.
-    image_features: &'static [&'static str],
+    /// The program of the QEMU board's package that it runs, and the features that only it needs; none if it boots no
+    /// image.
+    image: Option<(&'static str, &'static [&'static str])>,
 }
 
 /// Every bench, in the order of `all`.
 const BENCHES: &[Bench] = &[
-    Bench { name: "link", program: image::QEMU_BOARD, image_features: &["bench-raw-tcp"] },
-    Bench { name: "board", program: "bench-board", image_features: &["bench-board"] },
+    Bench { name: "link", image: Some((image::QEMU_BOARD, &["bench-raw-tcp"])) },
+    Bench { name: "board", image: Some(("bench-board", &["bench-board"])) },
+    Bench { name: "mcp", image: None },
 ];
 
 const ALL: &str = "all";
@@ -58,14 +58,18 @@ pub(crate) fn run(workspace: &Workspace, name: &str, strict: bool) -> Result<()>
 /// Runs one bench and returns the aims that it missed.
 fn run_one(workspace: &Workspace, bench: &Bench) -> Result<Vec<String>> {
     let flash_bytes = size::flash_bytes(&image::build(workspace, &[])?)?;
-    let elf = image::build_program(workspace, bench.program, bench.image_features)?;
+    let build = |(program, features)| image::build_program(workspace, program, features);
+    let elf = bench.image.map(build).transpose()?;
     let folder = workspace.bench_results();
     std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let results = folder.join(format!("{}.json", bench.name));
     remove_if_there(&results)?;
 
     let mut command = workspace.cargo(&["bench", "-p", "picolake-tests", "--bench", bench.name]);
-    command.env(IMAGE_VARIABLE, &elf).env(RESULTS_VARIABLE, &folder);
+    if let Some(elf) = &elf {
+        command.env(IMAGE_VARIABLE, elf);
+    }
+    command.env(RESULTS_VARIABLE, &folder);
     check(command.env(FLASH_VARIABLE, flash_bytes.to_string()))?;
 
     let text = std::fs::read_to_string(&results)

@@ -27,6 +27,8 @@ pub enum Piece {
         count: u16,
         /// Their bytes, in the row code.
         bytes: Vec<u8>,
+        /// Rows before these that the board overwrote before it could send them, since the batch or the head before.
+        lost: u64,
     },
 }
 
@@ -234,7 +236,7 @@ mod tests {
     async fn an_answer_with_more_pieces_than_credit_ends_with_an_error_and_not_with_a_gap() {
         let (ask, mut answer) =
             pair(OwnedRequest::Command("help".into()), Class::Interactive, Arc::new(Notify::new()));
-        let piece = |count| Piece::Rows { count, bytes: Vec::new() };
+        let piece = |count| Piece::Rows { count, bytes: Vec::new(), lost: 0 };
         for count in 0..CREDIT_BATCHES_MAX as u16 {
             assert_eq!(ask.to.piece(piece(count)), Ok(()));
         }

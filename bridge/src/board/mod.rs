@@ -67,6 +67,8 @@ pub struct Hello {
     pub features: u32,
     /// The newest wire version it speaks.
     pub wire_max: u8,
+    /// Changes when a table or a column does.
+    pub catalog_hash: u64,
     /// The round-trip time of the last ping.
     pub round_trip: Option<Duration>,
 }
@@ -115,6 +117,7 @@ impl Hello {
             build: hello.build.into(),
             features: hello.features,
             wire_max: hello.version_max,
+            catalog_hash: hello.catalog_hash,
             round_trip: None,
         }
     }
@@ -173,6 +176,28 @@ impl Session {
                 State::Offline { why, .. } => Err(BoardError::Offline(Arc::clone(why))),
                 State::Connecting => Err(BoardError::Ended),
             },
+        }
+    }
+
+    /// Waits until the board has not been there for `grace`; returns why. A link that breaks and comes again is no
+    /// reason: answers go on over it.
+    pub async fn wait_gone(&self, grace: Duration) -> Arc<str> {
+        let ended = || Arc::from("the session with the board has ended");
+        let mut state = self.state.clone();
+        loop {
+            if state.wait_for(|state| !matches!(state, State::Up(_))).await.is_err() {
+                return ended();
+            }
+            match tokio::time::timeout(grace, state.wait_for(|state| matches!(state, State::Up(_)))).await {
+                Ok(Ok(_)) => {}
+                Ok(Err(_)) => return ended(),
+                Err(_) => {
+                    return match &*self.state.borrow() {
+                        State::Offline { why, .. } => Arc::clone(why),
+                        _ => Arc::from("the board does not answer"),
+                    };
+                }
+            }
         }
     }
 

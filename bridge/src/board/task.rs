@@ -259,7 +259,11 @@ impl Task {
         hello.round_trip = self.host.round_trip_us().map(Duration::from_micros);
         backoff.reset();
         let is_news = match &*state.borrow() {
-            State::Up(before) => before.epoch != hello.epoch || before.round_trip != hello.round_trip,
+            State::Up(before) => {
+                before.epoch != hello.epoch
+                    || before.catalog_hash != hello.catalog_hash
+                    || before.round_trip != hello.round_trip
+            }
             _ => true,
         };
         if is_news {
@@ -289,8 +293,8 @@ impl Events<'_> {
             Event::Up(hello) => self.news.push(News::Up(Hello::of(hello))),
             Event::Down(down) => self.news.push(News::Down(down)),
             Event::Part(request, part) => self.piece(request, || Piece::Part(PartBytes::of(part))),
-            Event::Rows(request, count, bytes) => {
-                self.piece(request, || Piece::Rows { count, bytes: bytes.to_vec() });
+            Event::Rows(request, count, bytes, lost) => {
+                self.piece(request, || Piece::Rows { count, bytes: bytes.to_vec(), lost });
             }
             Event::Ended(request, ending) => {
                 if let Some(to) = self.answers.remove(&request) {

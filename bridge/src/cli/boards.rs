@@ -56,20 +56,25 @@ async fn look_at(board: BoardConfig) -> Line {
 
 /// Uptime, and what is known of the board once it has answered.
 pub(crate) async fn status(session: &Session) -> anyhow::Result<(Arc<Hello>, Duration)> {
+    let (uptime_us, _) = clocks(session).await?;
+    Ok((session.wait_up(UP_TIMEOUT).await?, Duration::from_micros(uptime_us)))
+}
+
+/// A board's two clocks: microseconds since it started, and since 1970 if that is set.
+pub(crate) async fn clocks(session: &Session) -> anyhow::Result<(u64, Option<i64>)> {
     let asked = async {
         let mut answer = session.ask(OwnedRequest::Command("get status".into()), Class::Interactive).await?;
-        let mut uptime = None;
+        let mut clocks = None;
         while let Some(piece) = answer.next().await? {
             if let Piece::Part(bytes) = &piece
                 && let Some(Part::Status(status)) = bytes.part()
             {
-                uptime = Some(Duration::from_micros(status.uptime_us));
+                clocks = Some((status.uptime_us, status.utc_us));
             }
         }
-        uptime.ok_or_else(|| anyhow::anyhow!("protocol: the board's status has no status in it"))
+        clocks.ok_or_else(|| anyhow::anyhow!("protocol: the board's status has no status in it"))
     };
-    let uptime = tokio::time::timeout(UP_TIMEOUT, asked).await.map_err(|_| anyhow::anyhow!("timeout"))??;
-    Ok((session.wait_up(UP_TIMEOUT).await?, uptime))
+    tokio::time::timeout(UP_TIMEOUT, asked).await.map_err(|_| anyhow::anyhow!("timeout"))?
 }
 
 /// The title of the column that a narrow list leaves out.
@@ -131,6 +136,7 @@ mod tests {
             build: build.into(),
             features: 0,
             wire_max: 1,
+            catalog_hash: 0,
             round_trip: Some(Duration::from_micros(12_345)),
         };
         let state = Ok((Arc::new(hello), Duration::from_secs(86_400)));

@@ -4,23 +4,24 @@ use super::{
     boards::{Columns, Line, status, table},
     sim::{accept, listen},
 };
-use crate::{board::Session, link::sim::Simulation};
+use crate::{board::Session, field::DEMO_BOARDS, link::sim::Simulation};
 use std::{
     io::{IsTerminal as _, Write as _},
     time::Duration,
 };
 
-/// The boards of the field.
-const FIELD: [&str; 3] = ["greenhouse", "pump", "mill"];
 /// The terminal that the list is made for.
 const TERMINAL_COLUMNS: usize = 80;
 /// How often the list is drawn anew on a terminal.
 const REFRESH: Duration = Duration::from_secs(1);
 
 pub(crate) async fn run() -> anyhow::Result<()> {
-    println!("Starting a field of {} simulated boards: the firmware itself, on this machine.", FIELD.len());
+    println!(
+        "Starting a field of {} simulated boards: the firmware itself, on this machine.",
+        DEMO_BOARDS.len()
+    );
     let mut boards = Vec::new();
-    for name in FIELD {
+    for name in DEMO_BOARDS {
         let board = Simulation::named(name)?;
         let listener = listen("127.0.0.1:0").await?;
         let link = format!("tcp:{}", listener.local_addr()?);

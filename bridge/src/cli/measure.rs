@@ -38,7 +38,7 @@ pub(crate) async fn run(config: &Config, args: MeasureArgs) -> anyhow::Result<()
     let mut answer = session.ask(OwnedRequest::LinkTest(test), Class::Interactive).await?;
     let show = std::io::stderr().is_terminal();
     while let Some(piece) = answer.next().await? {
-        let Piece::Rows { count, bytes } = piece else { continue };
+        let Piece::Rows { count, bytes, .. } = piece else { continue };
         let before = check.rows;
         check.batch(count, &bytes).map_err(anyhow::Error::msg)?;
         payload_bytes += bytes.len() as u64;

@@ -2,16 +2,23 @@
 #![allow(clippy::print_stdout, reason = "stdout is where a command line's answer goes")]
 
 mod boards;
+mod call;
+mod clients;
 mod demo;
+mod doctor;
+mod install;
 mod measure;
+mod query;
 mod render;
 mod run;
+mod serve;
 mod shell;
 mod sim;
 
 use crate::{
     board::Session,
-    config::{self, BoardConfig},
+    config::{self, BoardConfig, Config},
+    field::Field,
 };
 use clap::{Args, Parser, Subcommand};
 use std::{path::PathBuf, time::Duration};
@@ -49,6 +56,16 @@ enum Job {
         after_help = "Examples:\n  picolake run pump \"get status\"\n  picolake run tcp:192.168.1.20:7000 \"get version where format = json\"\n  picolake run sim: help"
     )]
     Run(run::RunArgs),
+    /// Run a SELECT on every board that has the table
+    #[command(
+        after_help = "Examples:\n  picolake query \"SELECT timestamp, temperature FROM environment LIMIT 5\" --demo\n  picolake query \"SELECT state, count(*) FROM power GROUP BY state\" --board pump --format json"
+    )]
+    Query(query::QueryArgs),
+    /// Call tools as an MCP client would, from a list of calls
+    #[command(
+        after_help = "Example:\n  echo '[{\"name\": \"list_databases\"}, {\"name\": \"query\", \"arguments\": {\"table\": \"power\", \"limit\": 3}}]' | picolake call - --demo"
+    )]
+    Call(call::CallArgs),
     /// Type commands and SELECTs to a board, one after the other
     #[command(
         after_help = "At the prompt:\n  get status                     any command; help lists them\n  use demo                       the database of what follows\n  SELECT temp FROM environment   runs on that database\n  \\d   \\d TABLE                  tables, columns of a table\n  \\f json                        format of answers: table, json, mcp\n  \\q                             quit\n\nExamples:\n  picolake shell pump\n  picolake shell sim: --database demo\n  echo \"get status\" | picolake shell sim:"
@@ -57,6 +74,19 @@ enum Job {
     /// Stream test rows from a board and report what its link can do
     #[command(after_help = "Example:  picolake measure serial:/dev/ttyACM0?baud=115200 --rows 20000")]
     Measure(measure::MeasureArgs),
+    /// Serve the boards to MCP clients: over standard input and output, or over HTTP
+    #[command(
+        after_help = "Examples:\n  picolake serve --stdio --demo                   simulated boards, for a client that starts this program\n  picolake serve                                  the boards of picolake.yaml on http://127.0.0.1:50051/mcp\n  picolake serve --http 0.0.0.0:50051 --token-file token.txt   for other machines, too"
+    )]
+    Serve(serve::ServeArgs),
+    /// Write the entry that makes an MCP client start this program
+    #[command(
+        after_help = "What is in the client's file stays, and a backup is left beside it.\n\nExamples:\n  picolake install claude-desktop --demo\n  picolake install claude-code\n  picolake install cursor --print"
+    )]
+    Install(install::InstallArgs),
+    /// Check configuration, boards, clocks and client set-up, and say what to do
+    #[command(after_help = "Example:  picolake doctor")]
+    Doctor,
     /// Check the configuration
     #[command(subcommand)]
     Config(ConfigJob),
@@ -77,7 +107,11 @@ pub(crate) struct BoardArg {
 
 /// Runs what was asked for.
 pub fn run(cli: Cli) -> anyhow::Result<()> {
-    let config = config::load(cli.config.as_deref())?;
+    let named = cli.config.as_deref();
+    let config = match (config::load(named), &cli.job) {
+        (Err(error), Job::Doctor) => return doctor::broken_config(&error),
+        (config, _) => config?,
+    };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let done = runtime.block_on(async {
         match cli.job {
@@ -85,11 +119,16 @@ pub fn run(cli: Cli) -> anyhow::Result<()> {
             Job::Sim(args) => sim::run(args).await,
             Job::Boards { boards } => boards::run(&config, &boards).await,
             Job::Run(args) => run::run(&config, args).await,
+            Job::Query(args) => query::run(&config, args).await,
+            Job::Call(args) => call::run(&config, args).await,
             Job::Shell(args) => shell::run(&config, args).await,
             Job::Measure(args) => measure::run(&config, args).await,
+            Job::Serve(args) => serve::run(&config, named, args).await,
+            Job::Install(args) => install::run(named, &args),
+            Job::Doctor => doctor::run(&config, named).await,
             Job::Config(ConfigJob::Check) => {
                 println!("{} boards, no faults", config.boards.len());
-                for BoardConfig { name, link } in &config.boards {
+                for BoardConfig { name, link, .. } in &config.boards {
                     println!("  {name}  {link}");
                 }
                 Ok(())
@@ -105,4 +144,9 @@ pub(crate) async fn session(board: &BoardConfig) -> anyhow::Result<Session> {
     let session = Session::connect(board.link.clone(), rand::random());
     session.wait_up(UP_TIMEOUT).await?;
     Ok(session)
+}
+
+/// The boards of the configuration, or those of the simulated field.
+pub(crate) fn field(config: &Config, is_demo: bool) -> anyhow::Result<Field> {
+    Ok(if is_demo { Field::demo()? } else { Field::of(config) })
 }

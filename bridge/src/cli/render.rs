@@ -87,7 +87,7 @@ async fn rows(
     let mut text = String::new();
     let mut has_begun = false;
     while let Some(piece) = next(&mut answer).await? {
-        let Piece::Rows { count, bytes } = piece else { continue };
+        let Piece::Rows { count, bytes, .. } = piece else { continue };
         if !has_begun {
             decode_rows(&started.columns, count, &bytes, |cells| writer.measure(cells))
                 .map_err(unreadable)?;

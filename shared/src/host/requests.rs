@@ -325,7 +325,7 @@ impl Requests {
                 *entry = None;
             } else if restarted {
                 slot.cursor = None;
-                slot.rows_lost = 0;
+                (slot.rows_lost, slot.rows_lost_untold) = (0, 0);
             }
         }
         events(Event::Up(hello));

@@ -43,6 +43,8 @@ pub(super) struct Slot {
     parts_generation: u32,
     parts_delivered: u32,
     pub(super) rows_lost: u64,
+    /// Those of them that neither the head nor a batch has told the caller of.
+    pub(super) rows_lost_untold: u64,
     /// Whether any part of the answer reached the caller.
     pub(super) delivered: bool,
 }
@@ -106,6 +108,7 @@ impl Slot {
             parts_generation: 0,
             parts_delivered: 0,
             rows_lost: 0,
+            rows_lost_untold: 0,
             delivered: false,
         }
     }
@@ -200,11 +203,13 @@ impl Slot {
         cursor.next = head.next;
         cursor.rows = cursor.rows.saturating_add(head.count.into());
         self.rows_lost = self.rows_lost.saturating_add(head.lost);
+        self.rows_lost_untold = self.rows_lost_untold.saturating_add(head.lost);
         self.rows_generation += u64::from(head.count);
         self.delivered = true;
         self.resumes = 0;
         self.buffered += 1;
-        events(Event::Rows(self.request, head.count, bytes));
+        let lost = core::mem::take(&mut self.rows_lost_untold);
+        events(Event::Rows(self.request, head.count, bytes, lost));
         Heard::Taken
     }
 
@@ -240,7 +245,11 @@ impl Slot {
         }
         self.rows_lost = self.rows_lost.saturating_add(started.lost);
         self.cursor = Some(started.cursor); // past what was lost, so that it is counted once
-        Ok(self.started.replace(mark).is_none())
+        let is_first = self.started.replace(mark).is_none();
+        if !is_first {
+            self.rows_lost_untold = self.rows_lost_untold.saturating_add(started.lost);
+        }
+        Ok(is_first)
     }
 
     /// Another part; false if it came already, before the answer was sent again.

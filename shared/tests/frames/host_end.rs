@@ -432,7 +432,7 @@ fn note(all: &mut BTreeMap<u16, Asked>, link: &mut Link, event: &Event<'_>) {
             assert!(!asked.started, "a stream starts twice");
             asked.started = true;
         }
-        Event::Rows(_, count, bytes) => {
+        Event::Rows(_, count, bytes, _) => {
             assert!(asked.started, "rows before their columns");
             asked.rows.push((*count, bytes.to_vec()));
         }

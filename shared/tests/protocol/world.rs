@@ -328,7 +328,7 @@ impl World {
                     other => panic!("the board has no {other:?}"),
                 }
             }
-            Event::Rows(request, count, bytes) => {
+            Event::Rows(request, count, bytes, _) => {
                 given.push(request);
                 let answer = open_answer(answers, request);
                 answer.parts += 1;

@@ -1,0 +1,128 @@
+//! What tables and columns a board has, asked once and kept. Knows one board.
+
+use crate::{
+    board::{Hello, OwnedRequest, Piece, Session, decode_rows},
+    fault::Fault,
+};
+use futures_util::future::join_all;
+use shared::{
+    message::{Class, Part},
+    value::Value,
+};
+
+/// Tables of a board at most that a bridge believes.
+const TABLES_MAX: usize = 64;
+/// Rows of a listing at most that a bridge believes.
+const LISTED_ROWS_MAX: usize = 1024;
+
+/// The tables of one board.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Catalogue {
+    epoch: u64,
+    catalog_hash: u64,
+    /// As the board lists them.
+    pub tables: Vec<TableInfo>,
+}
+
+/// One table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableInfo {
+    /// Its database.
+    pub dbms: String,
+    /// Its name there.
+    pub name: String,
+    /// Its columns.
+    pub columns: Vec<ColumnInfo>,
+}
+
+/// One column, as `get columns` tells it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ColumnInfo {
+    /// Its name.
+    pub name: String,
+    /// The name of its type.
+    pub kind: String,
+    /// Its unit, empty where there is none.
+    pub unit: String,
+    /// What it is, empty where nobody said.
+    pub description: String,
+}
+
+impl Catalogue {
+    /// Asks a board.
+    pub(super) async fn load(session: &Session, hello: &Hello) -> Result<Self, Fault> {
+        let mut tables: Vec<TableInfo> = Vec::new();
+        for row in listed(session, "blockchain get table".into()).await? {
+            let [dbms, name] = cells(row);
+            tables.push(TableInfo { dbms, name, columns: Vec::new() });
+        }
+        tables.truncate(TABLES_MAX);
+        let columns = join_all(tables.iter().map(|table| {
+            let TableInfo { dbms, name, .. } = table;
+            listed(session, format!("get columns where dbms = {dbms} and table = {name}"))
+        }));
+        for (table, rows) in columns.await.into_iter().enumerate() {
+            tables[table].columns = rows?
+                .into_iter()
+                .map(|row| {
+                    let [name, kind, unit, description] = cells(row);
+                    ColumnInfo { name, kind, unit, description }
+                })
+                .collect();
+        }
+        Ok(Self { epoch: hello.epoch, catalog_hash: hello.catalog_hash, tables })
+    }
+
+    /// Whether it is what a board with this hello has.
+    pub(super) fn is_of(&self, hello: &Hello) -> bool {
+        (self.epoch, self.catalog_hash) == (hello.epoch, hello.catalog_hash)
+    }
+
+    /// The table of this name.
+    pub fn table(&self, dbms: &str, name: &str) -> Option<&TableInfo> {
+        self.tables.iter().find(|table| table.dbms == dbms && table.name == name)
+    }
+
+    /// The databases, each once and in order.
+    pub fn databases(&self) -> Vec<&str> {
+        let mut databases: Vec<&str> = self.tables.iter().map(|table| table.dbms.as_str()).collect();
+        databases.sort_unstable();
+        databases.dedup();
+        databases
+    }
+}
+
+/// The first cells of a row; what is not there is empty.
+fn cells<const N: usize>(row: Vec<String>) -> [String; N] {
+    let mut row = row.into_iter();
+    std::array::from_fn(|_| row.next().unwrap_or_default())
+}
+
+/// The rows of a listing; what is not text is empty.
+async fn listed(session: &Session, command: String) -> Result<Vec<Vec<String>>, Fault> {
+    let mut answer = session.ask(OwnedRequest::Command(command), Class::Interactive).await?;
+    let mut head = None;
+    let mut rows: Vec<Vec<String>> = Vec::new();
+    while let Some(piece) = answer.next().await? {
+        match piece {
+            Piece::Part(bytes) => head = Some(bytes),
+            Piece::Rows { count, bytes, .. } => {
+                let Some(Part::Started(started)) = head.as_ref().and_then(|head| head.part()) else {
+                    return Err(Fault::protocol("rows came before their columns"));
+                };
+                let decoded = decode_rows(&started.columns, count, &bytes, |cells| {
+                    let text = |cell: &Value<'_>| match cell {
+                        Value::Text(text) => (*text).to_string(),
+                        _ => String::new(),
+                    };
+                    rows.push(cells.iter().map(text).collect());
+                });
+                decoded.map_err(|_| Fault::protocol("a listing cannot be read"))?;
+                if rows.len() > LISTED_ROWS_MAX {
+                    return Err(Fault::protocol("a listing has more rows than a board can have"));
+                }
+            }
+        }
+    }
+    Ok(rows)
+}

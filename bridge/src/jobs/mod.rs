@@ -1,0 +1,275 @@
+//! Jobs: whole answers written into files while nobody waits. Knows no tool's arguments.
+
+mod sink;
+
+use crate::{
+    fault::{Fault, quoted},
+    field::Field,
+    query::{Context, Progress},
+    tools::RowStream,
+};
+use serde_json::{Value, json};
+use sink::{FileSink, Form};
+use std::{
+    collections::VecDeque,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+use tokio::{sync::mpsc, time::Instant};
+use tokio_util::sync::CancellationToken;
+
+/// Jobs that run at once.
+pub const RUNNING_MAX: usize = 4;
+/// Jobs that are remembered, those that run among them.
+pub const JOBS_MAX: usize = 64;
+/// Bytes of an export where nobody says how many.
+pub const EXPORT_BYTES_DEFAULT: u64 = 1 << 30;
+/// How long a job may take.
+pub const JOB_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
+
+/// The jobs of a bridge.
+#[derive(Clone, Debug)]
+pub struct Jobs {
+    folder: Option<Arc<PathBuf>>,
+    bytes_max: u64,
+    jobs: Arc<Mutex<VecDeque<Job>>>,
+}
+
+/// What is to be exported.
+#[derive(Clone, Debug)]
+pub(crate) struct ExportRequest {
+    pub(crate) database: String,
+    pub(crate) sql: String,
+    pub(crate) boards: Option<Vec<String>>,
+    /// Inside the folder; none lets the bridge choose.
+    pub(crate) file: Option<String>,
+    pub(crate) is_csv: bool,
+}
+
+#[derive(Debug)]
+struct Job {
+    id: String,
+    file: String,
+    cancelled: CancellationToken,
+    state: State,
+    rows: u64,
+    bytes: u64,
+    boards: (u32, u32),
+}
+
+#[derive(Debug)]
+enum State {
+    Running,
+    Complete,
+    Cancelled,
+    Failed(Fault),
+}
+
+impl Jobs {
+    /// Jobs that write into this folder, which is made if it is not there.
+    pub(crate) fn new(folder: Option<&Path>, bytes_max: Option<u64>) -> std::io::Result<Self> {
+        let folder = match folder {
+            None => None,
+            Some(folder) => {
+                std::fs::create_dir_all(folder)?;
+                Some(Arc::new(folder.canonicalize()?))
+            }
+        };
+        let bytes_max = bytes_max.unwrap_or(EXPORT_BYTES_DEFAULT);
+        Ok(Self { folder, bytes_max, jobs: Arc::default() })
+    }
+
+    /// Whether there is a folder for exports.
+    pub(crate) fn can_export(&self) -> bool {
+        self.folder.is_some()
+    }
+
+    /// Begins an export once its boards have begun to answer; returns the job.
+    pub(crate) async fn export(
+        &self,
+        field: &Field,
+        request: ExportRequest,
+        context: &Context,
+    ) -> Result<Value, Fault> {
+        let Some(folder) = &self.folder else {
+            let action = "start the bridge with a folder for exports";
+            return Err(Fault::new("no_export_folder", "there is no folder for exports", action));
+        };
+        let id = format!("{:08x}", rand::random::<u32>());
+        let form = if request.is_csv { Form::Csv } else { Form::JsonLines };
+        let file = request.file.unwrap_or_else(|| format!("export-{id}.{}", form.extension()));
+        let cancelled = CancellationToken::new();
+        let (progress, told) = mpsc::unbounded_channel();
+        let job = Job {
+            id: id.clone(),
+            file: file.clone(),
+            cancelled: cancelled.clone(),
+            state: State::Running,
+            rows: 0,
+            bytes: 0,
+            boards: (0, 0),
+        };
+        self.begin(job)?;
+        let run = Context {
+            deadline: Instant::now() + JOB_TIMEOUT,
+            cancelled,
+            progress: Some(progress),
+            client: context.client.clone(),
+        };
+        let begun = async {
+            let sink = FileSink::create(folder, &file, form, self.bytes_max)?;
+            let boards = request.boards.as_deref();
+            let opening = RowStream::open(field, &request.database, &request.sql, boards, run);
+            Ok((sink, context.whole(opening).await??))
+        };
+        match begun.await {
+            Err(fault) => {
+                self.forget(&id);
+                Err(fault)
+            }
+            Ok((sink, rows)) => {
+                tokio::spawn(self.clone().run(id.clone(), sink, rows, told));
+                self.status(&id)
+            }
+        }
+    }
+
+    async fn run(
+        self,
+        id: String,
+        sink: FileSink,
+        rows: RowStream,
+        mut told: mpsc::UnboundedReceiver<Progress>,
+    ) {
+        let written = self.copy(&id, sink, rows, &mut told).await;
+        self.with(&id, |job| {
+            job.state = match written {
+                Ok(()) => State::Complete,
+                Err(_) if job.cancelled.is_cancelled() => State::Cancelled,
+                Err(fault) => State::Failed(fault),
+            };
+        });
+    }
+
+    /// Batch by batch; the file has its name only when all are written.
+    async fn copy(
+        &self,
+        id: &str,
+        mut sink: FileSink,
+        mut rows: RowStream,
+        told: &mut mpsc::UnboundedReceiver<Progress>,
+    ) -> Result<(), Fault> {
+        sink.begin(rows.columns())?;
+        while let Some(batch) = rows.next_batch().await? {
+            let columns = rows.columns().to_vec();
+            let mut written = Ok(());
+            rows.rows(&batch, |cells| {
+                if written.is_ok() {
+                    written = sink.row(&columns, cells);
+                }
+            })?;
+            written?;
+            let (rows, bytes) = (sink.rows, sink.bytes);
+            self.with(id, |job| {
+                (job.rows, job.bytes) = (rows, bytes);
+                while let Ok(progress) = told.try_recv() {
+                    job.boards = (progress.boards_done, progress.boards);
+                }
+            });
+        }
+        let (rows, bytes) = (sink.rows, sink.finish()?);
+        self.with(id, |job| {
+            (job.rows, job.bytes) = (rows, bytes);
+            while let Ok(progress) = told.try_recv() {
+                job.boards = (progress.boards_done, progress.boards);
+            }
+        });
+        Ok(())
+    }
+
+    /// How far a job is.
+    pub fn status(&self, id: &str) -> Result<Value, Fault> {
+        let told = self.lock().iter().find(|job| job.id == id).map(Job::told);
+        told.ok_or_else(|| {
+            let message = format!("there is no job `{}`", quoted(id));
+            Fault::new("unknown_job", message, "ask for the status of all jobs, without an id")
+        })
+    }
+
+    /// Every job, the newest last.
+    pub fn list(&self) -> Value {
+        self.lock().iter().map(Job::told).collect()
+    }
+
+    /// Stops a job; one that has ended stays as it is.
+    pub fn cancel(&self, id: &str) -> Result<Value, Fault> {
+        self.with(id, |job| {
+            if matches!(job.state, State::Running) {
+                job.cancelled.cancel();
+                job.state = State::Cancelled;
+            }
+        });
+        self.status(id)
+    }
+
+    /// The file of a job that is complete.
+    pub fn file(&self, id: &str) -> Option<PathBuf> {
+        let jobs = self.lock();
+        let job = jobs.iter().find(|job| job.id == id && matches!(job.state, State::Complete))?;
+        Some(self.folder.as_ref()?.join(&job.file))
+    }
+
+    fn begin(&self, job: Job) -> Result<(), Fault> {
+        let mut jobs = self.lock();
+        let running = |job: &Job| matches!(job.state, State::Running);
+        if jobs.iter().filter(|job| running(job)).count() >= RUNNING_MAX {
+            let message = format!("RUNNING_MAX: {RUNNING_MAX} jobs run already");
+            return Err(Fault::new("capacity", message, "wait for one, or cancel one"));
+        }
+        if jobs.len() >= JOBS_MAX
+            && let Some(oldest) = jobs.iter().position(|job| !running(job))
+        {
+            jobs.remove(oldest);
+        }
+        jobs.push_back(job);
+        Ok(())
+    }
+
+    fn forget(&self, id: &str) {
+        self.lock().retain(|job| job.id != id);
+    }
+
+    fn with(&self, id: &str, change: impl FnOnce(&mut Job)) {
+        if let Some(job) = self.lock().iter_mut().find(|job| job.id == id) {
+            change(job);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Job>> {
+        self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Job {
+    fn told(&self) -> Value {
+        let mut told = json!({
+            "job": self.id,
+            "state": match &self.state {
+                State::Running => "running",
+                State::Complete => "complete",
+                State::Cancelled => "cancelled",
+                State::Failed(_) => "failed",
+            },
+            "file": self.file,
+            "rows": self.rows,
+            "bytes": self.bytes,
+            "boards_done": self.boards.0,
+            "boards": self.boards.1,
+        });
+        if let State::Failed(fault) = &self.state {
+            told["failure"] = fault.to_json();
+        }
+        told
+    }
+}

@@ -1,0 +1,136 @@
+//! Subscriptions to resources: looks at each again and again, and tells of those that changed. A board's status changes
+//! when it goes, comes back or restarts; that its clock goes on is no news.
+
+use super::{Server, resources::Place};
+use crate::board::State;
+use rmcp::{
+    ErrorData, RoleServer,
+    model::{ResourceUpdatedNotification, ResourceUpdatedNotificationParam},
+    service::{Peer, SubscriptionContext},
+};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+/// Resources that one session, or one subscription, watches.
+pub(super) const SUBSCRIPTIONS_MAX: usize = 64;
+/// How often they are looked at.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// What one session has subscribed to. A watch ends when its guard goes.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Subscriptions {
+    watches: Arc<Mutex<HashMap<String, DropGuard>>>,
+}
+
+impl Subscriptions {
+    fn change<T>(&self, change: impl FnOnce(&mut HashMap<String, DropGuard>) -> T) -> T {
+        change(&mut self.watches.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Resources and how they were when they were looked at last.
+struct Watch {
+    seen: Vec<(String, Place, String)>,
+}
+
+impl Watch {
+    async fn new(server: &Server, uris: impl IntoIterator<Item = String>) -> Self {
+        let mut seen = Vec::new();
+        for uri in uris.into_iter().take(SUBSCRIPTIONS_MAX) {
+            if let Some(place) = Place::parse(&uri) {
+                let look = server.look(&place).await;
+                seen.push((uri, place, look));
+            }
+        }
+        Self { seen }
+    }
+
+    /// Waits, looks, and returns the addresses of what has changed.
+    async fn changed(&mut self, server: &Server) -> Vec<String> {
+        tokio::time::sleep(LOOK_INTERVAL).await;
+        let mut changed = Vec::new();
+        for (uri, place, seen) in &mut self.seen {
+            let look = server.look(place).await;
+            if look != *seen {
+                *seen = look;
+                changed.push(uri.clone());
+            }
+        }
+        changed
+    }
+}
+
+impl Server {
+    /// Begins to watch a resource for a session of an older revision.
+    pub(super) async fn watch(&self, uri: String, peer: Peer<RoleServer>) -> Result<(), ErrorData> {
+        if Place::parse(&uri).is_none() {
+            return Err(ErrorData::resource_not_found("this is no address of a table or a board", None));
+        }
+        let mut watch = Watch::new(self, [uri.clone()]).await;
+        let ended = CancellationToken::new();
+        let is_new = self.subscriptions.change(|watches| {
+            let has_room = watches.len() < SUBSCRIPTIONS_MAX || watches.contains_key(&uri);
+            if has_room {
+                watches.insert(uri, ended.clone().drop_guard());
+            }
+            has_room
+        });
+        if !is_new {
+            let why = format!(
+                "a session watches at most {SUBSCRIPTIONS_MAX} resources; unsubscribe from one first"
+            );
+            return Err(ErrorData::invalid_params(why, None));
+        }
+        let server = self.for_session(); // not this session's own, which would keep itself
+        tokio::spawn(ended.run_until_cancelled_owned(async move {
+            while !peer.is_transport_closed() {
+                for uri in watch.changed(&server).await {
+                    let note = ResourceUpdatedNotificationParam::new(uri);
+                    if peer.notify_resource_updated(note).await.is_err() {
+                        return; // the client has gone
+                    }
+                }
+            }
+        }));
+        Ok(())
+    }
+
+    /// Stops watching; that nothing was watched is no error.
+    pub(super) fn unwatch(&self, uri: &str) {
+        self.subscriptions.change(|watches| watches.remove(uri));
+    }
+
+    /// Watches for one subscription of the newer revisions, until it is cancelled.
+    pub(super) async fn watch_for(&self, context: &SubscriptionContext) {
+        let uris = context.accepted().resource_subscriptions.clone().unwrap_or_default();
+        let mut watch = Watch::new(self, uris).await;
+        loop {
+            for uri in watch.changed(self).await {
+                let note = ResourceUpdatedNotification::new(ResourceUpdatedNotificationParam::new(uri));
+                if context.sink().send(note.into()).await.is_err() {
+                    return; // the client has gone
+                }
+            }
+        }
+    }
+
+    /// What of a resource is worth telling when it changes.
+    async fn look(&self, place: &Place) -> String {
+        match place {
+            Place::Table { database, table } => {
+                let found = self.all_tables().await.remove(&(database.clone(), table.clone()));
+                format!("{found:?}")
+            }
+            Place::Status { board } => {
+                match self.tools.field().board(board).map(|board| board.session.state()) {
+                    Ok(State::Up(hello)) => format!("up {} {}", hello.epoch, hello.boot_count),
+                    _ => "away".into(),
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! Commands asked of several boards, and their answers as one: lists united, what differs by board beside its name.
+
+use super::{
+    arguments::Usual,
+    page::{CHARACTERS_MAX, Notes, PageWriter, ROWS_MAX, reason},
+};
+use crate::{
+    board::{OwnedRequest, Piece, decode_rows},
+    fault::Fault,
+    field::{Board, Standing},
+    query::{Context, OwnedColumn},
+};
+use futures_util::future::join_all;
+use serde_json::json;
+use shared::{
+    command::{Command, Format},
+    format::{Object, Printable, Shape, Statistics, write_json_value},
+    message::{Class, Part},
+    schema::Column,
+    value::{ColumnType, Value},
+};
+use std::{sync::Arc, time::Instant};
+
+/// Bytes of one board's answer that are kept.
+const ANSWER_BYTES_MAX: usize = 64 * 1024;
+/// The column that says whose a row is.
+const BOARD_COLUMN: &str = "board";
+
+/// What one board answered.
+#[derive(Debug, Default)]
+struct Told {
+    columns: Vec<OwnedColumn>,
+    rows: Vec<Vec<OwnedCell>>,
+    /// Statuses and versions, written.
+    objects: Vec<String>,
+    /// Text for people.
+    texts: Vec<String>,
+}
+
+/// What each board answered, in the field's order.
+type Answers = Vec<(Arc<Board>, Told)>;
+
+/// A cell that is kept.
+#[derive(Clone, Debug, PartialEq)]
+enum OwnedCell {
+    Text(String),
+    Other(Value<'static>),
+}
+
+impl OwnedCell {
+    fn of(value: &Value<'_>) -> Self {
+        Self::Other(match *value {
+            Value::Text(text) => return Self::Text(text.into()),
+            Value::Null => Value::Null,
+            Value::Bool(v) => Value::Bool(v),
+            Value::Int(v) => Value::Int(v),
+            Value::Float32(v) => Value::Float32(v),
+            Value::Float64(v) => Value::Float64(v),
+            Value::Timestamp(v) => Value::Timestamp(v),
+        })
+    }
+
+    fn value(&self) -> Value<'_> {
+        match self {
+            Self::Text(text) => Value::Text(text),
+            Self::Other(value) => *value,
+        }
+    }
+}
+
+/// Runs a command on every board and writes one answer.
+pub(super) async fn run(
+    boards: Vec<Standing>,
+    text: &str,
+    command: &Command<'_>,
+    usual: &Usual,
+    context: &Context,
+) -> Result<Vec<String>, Fault> {
+    let start = Instant::now();
+    let format = usual.format.or(command.format()).unwrap_or(Format::Mcp);
+    let told = join_all(boards.iter().map(async |standing| match &standing.hello {
+        Ok(_) => ask(&standing.board, text, format, context).await,
+        Err(fault) => Err(fault.clone()),
+    }));
+    let (told, notes) = sorted_out(&boards, told.await, usual.is_strict)?;
+    if command.is_write() {
+        let board = notes.boards.first().map(String::as_str).unwrap_or_default();
+        return Ok(vec![json!({"board": board, "done": true}).to_string()]);
+    }
+    let has_rows = told.iter().any(|(_, told)| !told.columns.is_empty());
+    let text = if has_rows {
+        let nodes = u32::try_from(told.len()).unwrap_or(u32::MAX);
+        let time_us = u64::try_from(start.elapsed().as_micros()).unwrap_or(u64::MAX);
+        return rows(&told, Shape::of(command), format, &Statistics { time_us, nodes }, notes);
+    } else {
+        objects(&told, format)
+    };
+    if text.chars().count() > CHARACTERS_MAX {
+        let message = format!("the answer has more than {CHARACTERS_MAX} characters");
+        return Err(Fault::new("capacity", message, "name fewer boards in `boards`"));
+    }
+    Ok(std::iter::once(text).chain(notes.item()).collect())
+}
+
+/// Whose answer is there, and whose is missing. An error if no board answered, or strictly, if one did not.
+fn sorted_out(
+    boards: &[Standing],
+    answers: Vec<Result<Told, Fault>>,
+    is_strict: bool,
+) -> Result<(Answers, Notes), Fault> {
+    let mut notes = Notes { as_of_us: super::executor::now_us(), ..Notes::default() };
+    let mut told = Vec::new();
+    let mut first_fault = None;
+    for (standing, answer) in boards.iter().zip(answers) {
+        let name = standing.board.name.as_str();
+        match answer {
+            Ok(answer) => {
+                notes.boards.push(name.into());
+                told.push((Arc::clone(&standing.board), answer));
+            }
+            Err(fault) => {
+                // A board that does not have it has nothing to tell.
+                let has_it_not = matches!(fault.code, "unknown_database" | "unknown_table");
+                let fault = fault.with("board", name);
+                if is_strict && !has_it_not {
+                    return Err(fault);
+                }
+                if !has_it_not {
+                    notes.missing.insert(name.into(), reason(&fault));
+                }
+                first_fault.get_or_insert(fault);
+            }
+        }
+    }
+    match first_fault {
+        Some(fault) if told.is_empty() => Err(fault),
+        _ => Ok((told, notes)),
+    }
+}
+
+async fn ask(board: &Board, text: &str, format: Format, context: &Context) -> Result<Told, Fault> {
+    let asked = board.session.ask(OwnedRequest::Command(text.into()), Class::Interactive);
+    let mut answer = context.board(&board.session, asked).await??;
+    let mut told = Told::default();
+    let mut kept_bytes = 0;
+    while let Some(piece) = context.board(&board.session, answer.next()).await?? {
+        match piece {
+            Piece::Rows { count, bytes, .. } => {
+                kept_bytes += bytes.len();
+                let columns: Vec<Column<'_>> = told.columns.iter().map(OwnedColumn::borrowed).collect();
+                let rows = &mut told.rows;
+                decode_rows(&columns, count, &bytes, |cells| {
+                    rows.push(cells.iter().map(OwnedCell::of).collect())
+                })
+                .map_err(|_| Fault::protocol("a batch cannot be read"))?;
+            }
+            Piece::Part(bytes) => {
+                let mut written = String::new();
+                let wrote = match bytes.part() {
+                    Some(Part::Started(started)) => {
+                        told.columns = started.columns.iter().map(OwnedColumn::from).collect();
+                        continue;
+                    }
+                    Some(Part::Status(status)) => Object::status(&status).write(format, &mut written),
+                    Some(Part::Version(version)) => Object::version(&version).write(format, &mut written),
+                    Some(Part::Text(text)) => {
+                        kept_bytes += text.len();
+                        told.texts.extend(text.split('\n').map(|line| Printable(line).to_string()));
+                        continue;
+                    }
+                    None => {
+                        return Err(Fault::protocol("a board sent a part that this bridge does not know"));
+                    }
+                };
+                wrote.map_err(|_| Fault::protocol("a part cannot be written"))?;
+                kept_bytes += written.len();
+                told.objects.push(written);
+            }
+        }
+        if kept_bytes > ANSWER_BYTES_MAX {
+            let message = format!("a board's answer has more than {ANSWER_BYTES_MAX} bytes");
+            return Err(Fault::new("capacity", message, "ask for less of it"));
+        }
+    }
+    Ok(told)
+}
+
+/// Rows of all boards under the caps of a call. Lists of names are united; other rows say whose they are.
+fn rows(
+    told: &[(Arc<Board>, Told)],
+    shape: Shape,
+    format: Format,
+    statistics: &Statistics,
+    mut notes: Notes,
+) -> Result<Vec<String>, Fault> {
+    let is_united = matches!(shape, Shape::Databases | Shape::Tables | Shape::Columns | Shape::Blockchain(_));
+    let own = told.iter().map(|(_, told)| &told.columns).find(|columns| !columns.is_empty());
+    let mut columns: Vec<Column<'_>> = own.into_iter().flatten().map(OwnedColumn::borrowed).collect();
+    if !is_united {
+        columns.insert(0, Column { name: BOARD_COLUMN, kind: ColumnType::Text, unit: "" });
+    }
+    let mut cells: Vec<Vec<Value<'_>>> = Vec::new();
+    for (board, told) in told {
+        for row in &told.rows {
+            let mut row: Vec<Value<'_>> = row.iter().map(OwnedCell::value).collect();
+            if !is_united {
+                row.insert(0, Value::Text(&board.name));
+            } else if cells.contains(&row) {
+                continue;
+            }
+            cells.push(row);
+        }
+    }
+    if matches!(shape, Shape::Databases | Shape::Tables | Shape::Blockchain(_)) {
+        cells.sort_by_cached_key(|row| {
+            let mut key = String::new();
+            for cell in row {
+                let _ = write_json_value(cell, &mut key); // a String takes everything
+            }
+            key
+        });
+    }
+    let mut writer = PageWriter::new(shape, format, &columns, ROWS_MAX);
+    cells.iter().for_each(|row| writer.measure(row));
+    notes.is_truncated = !cells.iter().all(|row| writer.push(row));
+    notes.row_count = writer.given;
+    if notes.is_truncated {
+        notes.hint = Some("there is more than one answer holds; name fewer boards in `boards`".into());
+    }
+    Ok(std::iter::once(writer.end(statistics)).chain(notes.item()).collect())
+}
+
+/// Statuses, versions and texts of all boards.
+fn objects(told: &[(Arc<Board>, Told)], format: Format) -> String {
+    let mut texts: Vec<&String> = told.iter().flat_map(|(_, told)| &told.texts).collect();
+    if !texts.is_empty() {
+        // Help is the same everywhere.
+        let mut seen = Vec::new();
+        texts.retain(|text| {
+            let is_new = !seen.contains(&text.as_str());
+            seen.push(text.as_str());
+            is_new
+        });
+        return texts.iter().map(|text| text.as_str()).collect::<Vec<_>>().join("\n");
+    }
+    let named = told.iter().flat_map(|(board, told)| told.objects.iter().map(move |object| (board, object)));
+    if format == Format::Table {
+        let tables: Vec<String> = named.map(|(board, table)| format!("{}\n{table}", board.name)).collect();
+        return tables.join("\n");
+    }
+    let objects: Vec<String> = named
+        .map(|(board, object)| {
+            let name = serde_json::Value::from(board.name.as_str());
+            format!("{{\"name\":{name},{}", object.trim_start_matches('{').trim_start())
+        })
+        .collect();
+    format!("[{}]", objects.join(","))
+}

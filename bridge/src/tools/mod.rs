@@ -1,0 +1,219 @@
+//! Tools: what `tools.yaml` defines, called with JSON arguments, answered with texts. Knows no MCP and no HTTP.
+//!
+//! ```text
+//!   call ── definition ── arguments ── sql, template ── executor ── paging, listing, internal ── Outcome
+//!           look up       defaults,    build            route,      run and format            wrap
+//!                         check                         run
+//! ```
+
+mod arguments;
+mod definition;
+mod executor;
+mod internal;
+mod listing;
+mod page;
+mod paging;
+mod snapshot;
+mod sql;
+mod stream;
+mod template;
+
+pub use crate::{
+    fault::Fault as ToolError,
+    query::{Context, Progress, ProgressSender},
+};
+pub use definition::{Annotations, Definition, DefinitionError};
+pub use page::{CHARACTERS_MAX, ROWS_DEFAULT, ROWS_MAX};
+pub use stream::{RowStream, RowsJson};
+
+use crate::{field::Field, jobs::Jobs};
+use serde_json::{Map, Value};
+use snapshot::Snapshots;
+use std::{
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, SystemTime},
+};
+use tokio::time::Instant;
+
+/// How often a user's file of tools is looked at.
+const FILE_LOOK_INTERVAL: Duration = Duration::from_secs(2);
+
+/// What tools there are and what they work on. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Tools {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    field: Field,
+    options: Options,
+    set: Mutex<Set>,
+    snapshots: Mutex<Snapshots>,
+    jobs: Jobs,
+}
+
+/// How tools are set up.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// A file of tools that adds, replaces and hides.
+    pub user_file: Option<PathBuf>,
+    /// Where exports go; without it there are none.
+    pub export_folder: Option<PathBuf>,
+    /// Every board can be written to, whatever its configuration says.
+    pub allow_writes: bool,
+    /// Bytes of one export; none is a default.
+    pub export_bytes_max: Option<u64>,
+}
+
+/// What a call came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// Texts: the data, and what is to be said of it; or an error.
+    pub items: Vec<String>,
+    /// The only text is an error.
+    pub is_error: bool,
+}
+
+impl Outcome {
+    fn of(result: Result<Vec<String>, ToolError>) -> Self {
+        match result {
+            Ok(items) => Self { items, is_error: false },
+            Err(fault) => Self { items: vec![fault.to_json().to_string()], is_error: true },
+        }
+    }
+}
+
+/// Tools that cannot be set up.
+#[derive(Debug, thiserror::Error)]
+pub enum ToolsError {
+    /// A file of tools is wrong.
+    #[error(transparent)]
+    Definition(#[from] DefinitionError),
+    /// The folder for exports cannot be used.
+    #[error("cannot use {} for exports: {source}; name another folder", path.display())]
+    ExportFolder {
+        /// Which folder.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+}
+
+/// The tools there are now, and the state of the file that they are from.
+#[derive(Debug)]
+struct Set {
+    tools: Vec<Arc<Definition>>,
+    looked_at: Instant,
+    modified: Option<SystemTime>,
+}
+
+impl Tools {
+    /// Reads the definitions. The standard tools are always there.
+    pub fn new(field: Field, options: Options) -> Result<Self, ToolsError> {
+        let modified = options.user_file.as_deref().and_then(modified);
+        let tools = definition::load(options.user_file.as_deref())?;
+        let jobs =
+            Jobs::new(options.export_folder.as_deref(), options.export_bytes_max).map_err(|source| {
+                ToolsError::ExportFolder { path: options.export_folder.clone().unwrap_or_default(), source }
+            })?;
+        let set = Set { tools, looked_at: Instant::now(), modified };
+        let inner = Inner { field, options, set: Mutex::new(set), snapshots: Mutex::default(), jobs };
+        Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// The tools there are, in their order. A user's file that has changed is read again; while it is wrong the
+    /// tools stay as they were.
+    pub fn list(&self) -> Vec<Arc<Definition>> {
+        let mut set = self.inner.set.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(path) = &self.inner.options.user_file
+            && set.looked_at.elapsed() >= FILE_LOOK_INTERVAL
+        {
+            set.looked_at = Instant::now();
+            let modified = modified(path);
+            if modified != set.modified {
+                set.modified = modified;
+                match definition::load(Some(path)) {
+                    Ok(tools) => set.tools = tools,
+                    Err(error) => tracing::warn!(%error, "the tools stay as they were"),
+                }
+            }
+        }
+        set.tools.clone()
+    }
+
+    /// Calls a tool. Whatever happens, there is an outcome within the context's deadline.
+    pub async fn call(&self, name: &str, arguments: Map<String, Value>, context: Context) -> Outcome {
+        let called = Box::pin(executor::call(self, name, arguments, &context));
+        Outcome::of(context.whole(called).await.unwrap_or_else(Err))
+    }
+
+    /// The boards.
+    pub fn field(&self) -> &Field {
+        &self.inner.field
+    }
+
+    /// The jobs.
+    pub fn jobs(&self) -> &Jobs {
+        &self.inner.jobs
+    }
+
+    /// Streams the whole answer to a SELECT, batch by batch.
+    pub async fn stream_query(
+        &self,
+        database: &str,
+        sql: &str,
+        context: Context,
+    ) -> Result<RowStream, ToolError> {
+        Box::pin(RowStream::open(&self.inner.field, database, sql, None, context)).await
+    }
+
+    /// The same on the boards that are named, in the only database where none is.
+    pub(crate) async fn stream(
+        &self,
+        database: Option<&str>,
+        sql: &str,
+        boards: Option<&[String]>,
+        context: Context,
+    ) -> Result<RowStream, ToolError> {
+        let field = &self.inner.field;
+        let database = match database {
+            Some(database) => database.to_string(),
+            None => executor::only_database(field, boards).await?,
+        };
+        Box::pin(RowStream::open(field, &database, sql, boards, context)).await
+    }
+}
+
+fn modified(path: &Path) -> Option<SystemTime> {
+    std::fs::metadata(path).and_then(|metadata| metadata.modified()).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn is_send<T: Send>(value: T) -> T {
+        value
+    }
+
+    #[tokio::test]
+    async fn a_call_can_run_on_any_thread_and_answers_with_rows() {
+        let tools = Tools::new(Field::demo().unwrap(), Options::default()).unwrap();
+        let call = |name: &'static str, arguments: Value| {
+            let Value::Object(arguments) = arguments else { panic!("arguments are an object") };
+            is_send(tools.call(name, arguments, Context::default()))
+        };
+        let bytes = size_of_val(&call("list_databases", json!({})));
+        assert!(bytes < 2048, "{bytes} bytes: what a call needs is not on the caller's stack");
+        let answer = call("list_databases", json!({})).await;
+        assert_eq!(answer, Outcome { items: vec![r#"["demo"]"#.into()], is_error: false });
+        let answer = call("list_tables", json!({"database": "demo"})).await;
+        assert_eq!(answer.items, [r#"["environment","power","vibration"]"#]);
+        let answer = call("query", json!({"table": "vibration", "select": ["x"], "limit": 2})).await;
+        assert!(!answer.is_error && answer.items[0].starts_with("[{\"x\":"), "{answer:?}");
+        is_send(tools.stream_query("demo", "SELECT x FROM vibration", Context::default())).await.unwrap();
+    }
+}

@@ -1,0 +1,182 @@
+//! One page of an answer: rows as text under the caps of a call, and what is to be said of them.
+
+use crate::fault::Fault;
+use serde_json::{Map, Value, json};
+use shared::{
+    command::Format,
+    format::{RowsFormat, Shape, Statistics},
+    limits::{COLUMNS_MAX, NAME_BYTES_MAX, TEXT_BYTES_MAX},
+    schema::Column,
+    time::Utc,
+    value::Value as Cell,
+};
+
+/// Rows of an answer where nobody says how many.
+pub const ROWS_DEFAULT: u64 = 100;
+/// Rows of an answer at most, whatever anybody says.
+pub const ROWS_MAX: u64 = 1_000;
+/// Characters of an answer at most, all items together.
+pub const CHARACTERS_MAX: usize = 40_000;
+/// Characters of it that are kept for what is said of the rows.
+const NOTES_CHARACTERS_MAX: usize = 4_000;
+/// Characters of the rows.
+const DATA_CHARACTERS_MAX: usize = CHARACTERS_MAX - NOTES_CHARACTERS_MAX;
+/// Characters of one row: a name and a text in each column, every character of both escaped.
+const ROW_CHARACTERS_MAX: usize = COLUMNS_MAX * 6 * (NAME_BYTES_MAX + TEXT_BYTES_MAX + 2);
+/// Boards that are named in what is said of an answer.
+const BOARDS_NAMED_MAX: usize = 16;
+/// Characters of what is said of a board that failed.
+const REASON_CHARACTERS_MAX: usize = 120;
+
+/// Writes rows until there are too many of them or they are too long.
+#[derive(Debug)]
+pub(super) struct PageWriter<'c> {
+    rows: RowsFormat<'c>,
+    text: String,
+    characters: usize,
+    has_begun: bool,
+    pub(super) given: u64,
+    rows_max: u64,
+}
+
+impl<'c> PageWriter<'c> {
+    pub(super) fn new(shape: Shape, format: Format, columns: &'c [Column<'c>], rows_max: u64) -> Self {
+        let rows = RowsFormat::new(shape, format, columns);
+        Self { rows, text: String::new(), characters: 0, has_begun: false, given: 0, rows_max }
+    }
+
+    /// Whether the next batch gives a table its widths.
+    pub(super) fn is_measured(&self) -> bool {
+        !self.has_begun && self.rows.is_measured()
+    }
+
+    /// Makes a table wide enough for a row of the first batch.
+    pub(super) fn measure(&mut self, cells: &[Cell<'_>]) {
+        if self.is_measured() {
+            self.rows.measure(cells);
+        }
+    }
+
+    /// What stands before the first row. Rows that come after it are not measured.
+    pub(super) fn begin(&mut self) {
+        if !self.has_begun {
+            self.has_begun = true;
+            let _ = self.rows.begin(&mut self.text); // a String takes everything
+            self.characters = self.text.chars().count();
+        }
+    }
+
+    /// Writes a row if it fits; whether it did.
+    pub(super) fn push(&mut self, cells: &[Cell<'_>]) -> bool {
+        self.begin();
+        if self.given >= self.rows_max {
+            return false;
+        }
+        let (room, len) = (DATA_CHARACTERS_MAX - self.characters.min(DATA_CHARACTERS_MAX), self.text.len());
+        let before = (room < ROW_CHARACTERS_MAX).then(|| self.rows.clone());
+        let written = self.rows.row(cells, &mut self.text);
+        let characters = self.text[len..].chars().count();
+        if written.is_err() || characters > room {
+            self.text.truncate(len);
+            self.rows = before.unwrap_or_else(|| self.rows.clone());
+            return false;
+        }
+        self.characters += characters;
+        self.given += 1;
+        true
+    }
+
+    /// Where it is.
+    pub(super) fn mark(&self) -> Mark<'c> {
+        Mark {
+            rows: self.rows.clone(),
+            bytes: self.text.len(),
+            characters: self.characters,
+            has_begun: self.has_begun,
+            given: self.given,
+        }
+    }
+
+    /// As if nothing had been written since the mark.
+    pub(super) fn back_to(&mut self, mark: Mark<'c>) {
+        self.text.truncate(mark.bytes);
+        (self.rows, self.characters) = (mark.rows, mark.characters);
+        (self.has_begun, self.given) = (mark.has_begun, mark.given);
+    }
+
+    pub(super) fn end(mut self, statistics: &Statistics) -> String {
+        self.begin();
+        let _ = self.rows.end(statistics, &mut self.text); // a String takes everything
+        self.text
+    }
+}
+
+/// A place in a page to which it can go back.
+#[derive(Debug)]
+pub(super) struct Mark<'c> {
+    rows: RowsFormat<'c>,
+    bytes: usize,
+    characters: usize,
+    has_begun: bool,
+    given: u64,
+}
+
+/// What is said of an answer besides its rows.
+#[derive(Debug, Default)]
+pub(super) struct Notes {
+    pub(super) row_count: u64,
+    pub(super) is_truncated: bool,
+    pub(super) next_cursor: Option<String>,
+    pub(super) rows_lost: u64,
+    pub(super) boards: Vec<String>,
+    /// By name, with the reason.
+    pub(super) missing: Map<String, Value>,
+    pub(super) as_of_us: i64,
+    pub(super) clock_unset: bool,
+    pub(super) is_continued: bool,
+    pub(super) hint: Option<String>,
+}
+
+impl Notes {
+    /// As an item; none where there is nothing to say.
+    pub(super) fn item(&self) -> Option<String> {
+        let has_news = self.is_truncated || self.is_continued || self.rows_lost > 0 || self.clock_unset;
+        if !has_news && self.missing.is_empty() && self.hint.is_none() {
+            return None;
+        }
+        let missing = self.missing.iter().map(|(name, why)| json!({"name": name, "missing": why}));
+        let there = self.boards.iter().map(|name| json!({"name": name}));
+        let boards: Vec<Value> = missing.chain(there).take(BOARDS_NAMED_MAX).collect();
+        let mut hints = Vec::new();
+        hints.extend(self.hint.clone());
+        if self.next_cursor.is_some() {
+            hints.push("call again with next_cursor as cursor for the rows behind these".into());
+        }
+        if !self.missing.is_empty() {
+            hints.push(format!("{} boards are missing from this answer", self.missing.len()));
+        }
+        if self.rows_lost > 0 {
+            hints.push("rows_lost rows were overwritten on a board before they could be sent".into());
+        }
+        if self.clock_unset {
+            hints.push("a board's clock is not set: its timestamps count from its start".into());
+        }
+        let mut item = json!({
+            "row_count": self.row_count,
+            "truncated": self.is_truncated,
+            "next_cursor": self.next_cursor,
+            "rows_lost": self.rows_lost,
+            "boards": boards,
+            "as_of": Utc(self.as_of_us).to_string(),
+        });
+        if !hints.is_empty() {
+            item["hint"] = hints.join("; ").into();
+        }
+        Some(item.to_string())
+    }
+}
+
+/// Why a board's part is missing.
+pub(super) fn reason(fault: &Fault) -> Value {
+    fault.to_string().chars().take(REASON_CHARACTERS_MAX).collect::<String>().into()
+}

@@ -1,0 +1,150 @@
+//! Answers that are given in pages: what the next page needs of the first, for a while.
+
+use crate::{
+    fault::Fault,
+    query::{Computed, Leg, Statement},
+};
+use serde_json::{Map, Value};
+use std::{collections::VecDeque, sync::Arc, time::Duration};
+use tokio::time::Instant;
+
+/// Snapshots that are kept; the one that was not read for the longest time goes first.
+const SNAPSHOTS_MAX: usize = 64;
+/// How long a snapshot is kept.
+const SNAPSHOT_LIFETIME: Duration = Duration::from_secs(600);
+
+/// What the pages of an answer have in common.
+#[derive(Debug)]
+pub(super) struct Snapshot {
+    pub(super) database: String,
+    pub(super) statement: Statement,
+    /// When it was taken, in microseconds since 1970 UTC.
+    pub(super) as_of_us: i64,
+    pub(super) rest: Rest,
+    /// Boards whose part is missing, and why.
+    pub(super) missing: Map<String, Value>,
+    pub(super) is_strict: bool,
+}
+
+/// Where the rows of the next pages are.
+#[derive(Debug)]
+pub(super) enum Rest {
+    /// On these boards, each with the rows that belong to the snapshot.
+    Boards(Vec<Leg>),
+    /// Here: the whole answer of this board.
+    Kept(String, Computed),
+}
+
+/// How far an answer is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Position {
+    /// The board that is read.
+    pub(super) leg: usize,
+    /// Its next row by row_id; the first of a board where it is 0.
+    pub(super) next: u64,
+    /// Rows given or skipped so far.
+    pub(super) rows: u64,
+}
+
+/// The snapshots that are kept.
+#[derive(Debug, Default)]
+pub(super) struct Snapshots {
+    kept: VecDeque<(u64, Instant, Arc<Snapshot>)>,
+}
+
+impl Snapshots {
+    /// Keeps one; returns what it is found by.
+    pub(super) fn keep(&mut self, snapshot: Arc<Snapshot>) -> u64 {
+        let id = rand::random();
+        if self.kept.len() == SNAPSHOTS_MAX {
+            self.kept.pop_front();
+        }
+        self.kept.push_back((id, Instant::now(), snapshot));
+        id
+    }
+
+    fn find(&mut self, id: u64) -> Option<Arc<Snapshot>> {
+        self.kept.retain(|(_, taken, _)| taken.elapsed() < SNAPSHOT_LIFETIME);
+        let place = self.kept.iter().position(|(other, ..)| *other == id)?;
+        let found = self.kept.remove(place)?;
+        let snapshot = Arc::clone(&found.2);
+        self.kept.push_back(found); // what is read goes last
+        Some(snapshot)
+    }
+
+    /// The snapshot and the place in it that a cursor names.
+    pub(super) fn open(&mut self, cursor: &str) -> Result<(u64, Arc<Snapshot>, Position), Fault> {
+        let (id, position) = read_cursor(cursor).ok_or_else(|| {
+            let message = "argument `cursor` is not one that this bridge gave";
+            Fault::new("wrong_argument", message, "give next_cursor as it was").with("argument", "cursor")
+        })?;
+        let snapshot = self.find(id).ok_or_else(|| {
+            let minutes = SNAPSHOT_LIFETIME.as_secs() / 60;
+            let message = format!("the cursor has expired: {SNAPSHOTS_MAX} are kept, for {minutes} minutes");
+            Fault::new("cursor_expired", message, "ask again without the cursor")
+        })?;
+        Ok((id, snapshot, position))
+    }
+}
+
+/// As callers get it.
+pub(super) fn write_cursor(id: u64, position: Position) -> String {
+    let Position { leg, next, rows } = position;
+    format!("{id:016x}-{leg}-{next}-{rows}")
+}
+
+fn read_cursor(cursor: &str) -> Option<(u64, Position)> {
+    let mut parts = cursor.split('-');
+    let id = parts.next().filter(|id| id.len() == 16)?;
+    let id = u64::from_str_radix(id, 16).ok()?;
+    let position = Position {
+        leg: parts.next()?.parse().ok()?,
+        next: parts.next()?.parse().ok()?,
+        rows: parts.next()?.parse().ok()?,
+    };
+    parts.next().is_none().then_some((id, position))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn snapshot() -> Arc<Snapshot> {
+        Arc::new(Snapshot {
+            database: "demo".into(),
+            statement: Statement::parse("SELECT a FROM t", 0).unwrap(),
+            as_of_us: 0,
+            rest: Rest::Boards(Vec::new()),
+            missing: Map::new(),
+            is_strict: false,
+        })
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_cursor_is_good_until_it_is_old_or_one_of_too_many() {
+        let mut snapshots = Snapshots::default();
+        let position = Position { leg: 2, next: 70, rows: 100 };
+        let first = write_cursor(snapshots.keep(snapshot()), position);
+        assert_eq!(snapshots.open(&first).unwrap().2, position);
+        for _ in 1..SNAPSHOTS_MAX {
+            snapshots.keep(snapshot());
+        }
+        let second = write_cursor(snapshots.kept[1].0, position);
+        assert!(snapshots.open(&second).is_ok(), "what is read stays");
+        let last = write_cursor(snapshots.keep(snapshot()), position);
+        assert_eq!(snapshots.open(&first).unwrap_err().code, "cursor_expired");
+        assert!(snapshots.open(&second).is_ok() && snapshots.open(&last).is_ok());
+        tokio::time::advance(SNAPSHOT_LIFETIME).await;
+        assert_eq!(snapshots.open(&last).unwrap_err().code, "cursor_expired");
+        for forged in [
+            "",
+            "x",
+            "0-0-0-0",
+            "0000000000000001-0-0",
+            "0000000000000001-0-0-0-0",
+            "0000000000000001--1-0-0",
+        ] {
+            assert_eq!(snapshots.open(forged).unwrap_err().code, "wrong_argument", "{forged}");
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! The whole answer to a SELECT, batch by batch, for programs that are no MCP clients and for exports.
+
+use super::executor;
+use crate::{
+    fault::Fault,
+    field::Field,
+    query::{Batch, Computed, Context, Leg, OwnedColumn, Scan, Source},
+};
+use shared::{
+    command::Format,
+    format::{RowsFormat, Shape, Statistics},
+    message::Class,
+    schema::Column,
+    value::Value,
+};
+
+/// Rows on their way. Dropping it cancels the query, on the boards too.
+#[derive(Debug)]
+pub struct RowStream {
+    source: Source,
+    /// Rows that OFFSET skips still.
+    skip: u64,
+    /// Rows that LIMIT leaves.
+    left: u64,
+}
+
+/// A batch as JSON.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RowsJson {
+    /// `[{"a":1},…]`
+    pub rows: String,
+    /// How many.
+    pub row_count: u64,
+}
+
+impl RowStream {
+    /// Asks the boards that are named, or all that have the table. A board that is not there is an error here.
+    pub(crate) async fn open(
+        field: &Field,
+        database: &str,
+        sql: &str,
+        boards: Option<&[String]>,
+        context: Context,
+    ) -> Result<Self, Fault> {
+        let opened = Self::open_now(field, database, sql, boards, &context);
+        context.whole(opened).await?
+    }
+
+    async fn open_now(
+        field: &Field,
+        database: &str,
+        sql: &str,
+        boards: Option<&[String]>,
+        context: &Context,
+    ) -> Result<Self, Fault> {
+        if !shared::schema::is_name(database) {
+            let message = "argument `database` is no name: letters, digits and _";
+            return Err(Fault::new("wrong_argument", message, "name a database").with("argument", "database"));
+        }
+        let now_us = executor::now_us();
+        let (statement, having) = executor::routed(field, database, sql, boards, now_us).await?;
+        if let Some((_, fault)) = having.missing.into_iter().next() {
+            return Err(fault);
+        }
+        if !statement.is_stream() {
+            let Some((board, _)) = having.boards.first() else {
+                return Err(Fault::new("needs_board", "no board is there", "name one in `boards`"));
+            };
+            let computed = Computed::ask(database, &statement, board, context).await?;
+            if computed.is_clipped {
+                let message = format!("the board can sort only the first {} rows", computed.row_count);
+                return Err(Fault::new("capacity", message, "add a LIMIT, or leave ORDER BY out"));
+            }
+            return Ok(Self { source: Source::Computed(computed, 0), skip: 0, left: u64::MAX });
+        }
+        let legs = having.boards.into_iter().map(|(board, _)| Leg { board, pin: None }).collect();
+        let wanted = statement.limit.map(|limit| limit.saturating_add(statement.offset));
+        let scan = Scan::open(database, &statement, legs, wanted, context, Class::Background).await?;
+        let (skip, left) = (statement.offset, statement.limit.unwrap_or(u64::MAX));
+        Ok(Self { source: Source::Scan(Box::new(scan)), skip, left })
+    }
+
+    /// The columns of every row.
+    pub fn columns(&self) -> &[OwnedColumn] {
+        self.source.columns()
+    }
+
+    /// The next rows as JSON, or the end.
+    pub async fn next(&mut self) -> Result<Option<RowsJson>, Fault> {
+        while let Some(batch) = self.next_batch().await? {
+            let owned = self.columns().to_vec();
+            let columns: Vec<Column<'_>> = owned.iter().map(OwnedColumn::borrowed).collect();
+            let mut writer = RowsFormat::new(Shape::Query { statistics: false }, Format::Mcp, &columns);
+            let (mut rows, mut row_count) = (String::new(), 0);
+            let mut written = writer.begin(&mut rows);
+            self.rows(&batch, |cells| {
+                row_count += 1;
+                written = written.and_then(|()| writer.row(cells, &mut rows));
+            })?;
+            written
+                .and_then(|()| writer.end(&Statistics::default(), &mut rows))
+                .map_err(|_| Fault::protocol("a row cannot be written"))?;
+            if row_count > 0 {
+                return Ok(Some(RowsJson { rows, row_count }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The next batch, or the end.
+    pub(crate) async fn next_batch(&mut self) -> Result<Option<Batch>, Fault> {
+        if self.left == 0 {
+            return Ok(None);
+        }
+        self.source.next().await
+    }
+
+    /// How many boards it is from.
+    pub(crate) fn boards(&self) -> u32 {
+        match &self.source {
+            Source::Scan(scan) => u32::try_from(scan.legs.len()).unwrap_or(u32::MAX),
+            Source::Computed(..) => 1,
+        }
+    }
+
+    /// Gives each row of a batch to `each`, and takes none of them: for the widths of a table.
+    pub(crate) fn measure(&self, batch: &Batch, each: impl FnMut(&[Value<'_>])) -> Result<(), Fault> {
+        self.source.rows(batch, each)
+    }
+
+    /// Gives each row of a batch that OFFSET and LIMIT leave to `each`.
+    pub(crate) fn rows(&mut self, batch: &Batch, mut each: impl FnMut(&[Value<'_>])) -> Result<(), Fault> {
+        let Self { source, skip, left } = self;
+        source.rows(batch, |cells| {
+            if *skip > 0 {
+                *skip -= 1;
+            } else if *left > 0 {
+                *left -= 1;
+                each(cells);
+            }
+        })
+    }
+}

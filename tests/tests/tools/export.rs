@@ -1,0 +1,113 @@
+//! Exports: a job writes a whole answer into a file, and nothing else anywhere.
+
+use picolake::tools::{Options, Tools};
+use picolake_tests::{
+    ask::ask,
+    field::{SimBoard, answer, error, in_virtual_time, tools_on},
+};
+use serde_json::{Value, json};
+use std::{path::Path, time::Duration};
+use tokio::time::sleep;
+
+async fn exporting(folder: &Path, bytes_max: Option<u64>) -> (Vec<SimBoard>, Tools) {
+    let options =
+        Options { export_folder: Some(folder.into()), export_bytes_max: bytes_max, ..Options::default() };
+    let (boards, tools) = tools_on(&["pump", "mill"], options);
+    for board in tools.field().boards() {
+        board.session.wait_up(Duration::from_secs(9)).await.unwrap();
+        ask(&board.session, "set sample demo vibration = 1ms").await.unwrap();
+    }
+    sleep(Duration::from_secs(2)).await;
+    (boards, tools)
+}
+
+async fn ended(tools: &Tools, job: &Value) -> Value {
+    for _ in 0..10_000 {
+        let status = answer(tools, "job_status", json!({"job": job["job"]})).await.remove(0);
+        if status["state"] != "running" {
+            return status;
+        }
+        sleep(Duration::from_millis(10)).await;
+    }
+    panic!("it runs for ever")
+}
+
+#[test]
+fn an_export_has_every_row_and_its_name_when_it_is_whole() {
+    in_virtual_time(async {
+        let folder = tempfile::tempdir().unwrap();
+        let (_boards, tools) = exporting(folder.path(), None).await;
+        let export = json!({"table": "vibration", "select": ["_board", "_row_id", "x"], "file": "all.jsonl"});
+        let job = answer(&tools, "export", export.clone()).await.remove(0);
+        assert_eq!(job["state"], "running");
+        assert!(!folder.path().join("all.jsonl").exists());
+        let status = ended(&tools, &job).await;
+        assert_eq!(
+            (&status["state"], &status["boards_done"], &status["boards"]),
+            (&json!("complete"), &json!(2), &json!(2))
+        );
+        let text = std::fs::read_to_string(folder.path().join("all.jsonl")).unwrap();
+        assert_eq!(status["bytes"], text.len());
+        let rows: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!(status["rows"], rows.len());
+        assert!(rows.len() > 3500, "{} rows", rows.len());
+        let steps = rows.windows(2).filter(|pair| pair[0]["_board"] == pair[1]["_board"]);
+        assert!(
+            steps
+                .clone()
+                .all(|pair| pair[0]["_row_id"].as_u64().unwrap() + 1 == pair[1]["_row_id"].as_u64().unwrap())
+        );
+        assert_eq!(steps.count(), rows.len() - 2);
+        assert_eq!(error(&tools, "export", export).await["code"], "exists");
+        let csv = json!({"sql": "SELECT state, count(*) FROM power GROUP BY state", "boards": ["pump"], "file_format": "csv"});
+        let job = answer(&tools, "export", csv).await.remove(0);
+        let status = ended(&tools, &job).await;
+        let text = std::fs::read_to_string(folder.path().join(status["file"].as_str().unwrap())).unwrap();
+        assert!(text.starts_with("state,count(*)\n"), "{text}");
+        let jobs = answer(&tools, "run_command", json!({"command": "get jobs"})).await;
+        assert_eq!(jobs[0].as_array().map(Vec::len), Some(2));
+    });
+}
+
+#[test]
+fn an_export_that_does_not_end_well_leaves_nothing() {
+    in_virtual_time(async {
+        let folder = tempfile::tempdir().unwrap();
+        let (_boards, tools) = exporting(folder.path(), Some(60_000)).await;
+        let files = || std::fs::read_dir(folder.path()).unwrap().count();
+        let export = |select: &str| json!({"table": "vibration", "select": [select], "file": "x.csv"});
+        let job = answer(&tools, "export", export("*")).await.remove(0);
+        let status = ended(&tools, &job).await;
+        assert_eq!((&status["state"], &status["failure"]["code"]), (&json!("failed"), &json!("capacity")));
+        assert_eq!(files(), 0);
+        let job = answer(&tools, "export", export("x")).await.remove(0);
+        let cancelled = answer(&tools, "cancel_job", json!({"job": job["job"]})).await.remove(0);
+        assert_eq!(cancelled["state"], "cancelled");
+        sleep(Duration::from_secs(1)).await;
+        assert_eq!((ended(&tools, &job).await["state"].clone(), files()), (json!("cancelled"), 0));
+        for file in ["../x", "/tmp/x", "a/../../x", ""] {
+            let refused = error(&tools, "export", json!({"table": "vibration", "file": file})).await;
+            assert_eq!(refused["code"], "wrong_argument", "{file}");
+        }
+        assert_eq!(error(&tools, "export", json!({"table": "vibratio"})).await["code"], "unknown_table");
+    });
+}
+
+#[test]
+fn an_export_whose_board_goes_away_fails_and_leaves_nothing() {
+    in_virtual_time(async {
+        let folder = tempfile::tempdir().unwrap();
+        let (boards, tools) = exporting(folder.path(), None).await;
+        // So wide that the second board's rows cannot all be on their way while the first is read.
+        let select: Vec<String> = (0..14).map(|n| format!("x * {n} + 0.123 AS c{n}")).collect();
+        let job = answer(&tools, "export", json!({"table": "vibration", "select": select})).await.remove(0);
+        boards[1].cut();
+        let status = ended(&tools, &job).await;
+        assert_eq!(
+            (&status["state"], &status["failure"]["code"]),
+            (&json!("failed"), &json!("board_offline"))
+        );
+        assert_eq!(status["failure"]["details"]["board"], "mill");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    });
+}
