@@ -110,29 +110,20 @@ impl Jobs {
             bytes: 0,
             boards: (0, 0),
         };
-        self.begin(job)?;
         let run = Context {
             deadline: Instant::now() + JOB_TIMEOUT,
             cancelled,
             progress: Some(progress),
             client: context.client.clone(),
         };
-        let begun = async {
-            let sink = FileSink::create(folder, &file, form, self.bytes_max)?;
-            let boards = request.boards.as_deref();
-            let opening = RowStream::open(field, &request.database, &request.sql, boards, run);
-            Ok((sink, context.whole(opening).await??))
-        };
-        match begun.await {
-            Err(fault) => {
-                self.forget(&id);
-                Err(fault)
-            }
-            Ok((sink, rows)) => {
-                tokio::spawn(self.clone().run(id.clone(), sink, rows, told));
-                self.status(&id)
-            }
-        }
+        // Only what has begun is a job: a call that is cancelled here leaves none.
+        let sink = FileSink::create(folder, &file, form, self.bytes_max)?;
+        let boards = request.boards.as_deref();
+        let opening = RowStream::open(field, &request.database, &request.sql, boards, run);
+        let rows = context.whole(opening).await??;
+        self.begin(job)?;
+        tokio::spawn(self.clone().run(id.clone(), sink, rows, told));
+        self.status(&id)
     }
 
     async fn run(
@@ -234,10 +225,6 @@ impl Jobs {
         }
         jobs.push_back(job);
         Ok(())
-    }
-
-    fn forget(&self, id: &str) {
-        self.lock().retain(|job| job.id != id);
     }
 
     fn with(&self, id: &str, change: impl FnOnce(&mut Job)) {
