@@ -54,6 +54,7 @@ struct Job {
     cancelled: CancellationToken,
     state: State,
     rows: u64,
+    rows_lost: u64,
     bytes: u64,
     boards: (u32, u32),
 }
@@ -107,6 +108,7 @@ impl Jobs {
             cancelled: cancelled.clone(),
             state: State::Running,
             rows: 0,
+            rows_lost: 0,
             bytes: 0,
             boards: (0, 0),
         };
@@ -161,17 +163,17 @@ impl Jobs {
                 }
             })?;
             written?;
-            let (rows, bytes) = (sink.rows, sink.bytes);
+            let (rows_lost, rows, bytes) = (rows.rows_lost(), sink.rows, sink.bytes);
             self.with(id, |job| {
-                (job.rows, job.bytes) = (rows, bytes);
+                (job.rows, job.rows_lost, job.bytes) = (rows, rows_lost, bytes);
                 while let Ok(progress) = told.try_recv() {
                     job.boards = (progress.boards_done, progress.boards);
                 }
             });
         }
-        let (rows, bytes) = (sink.rows, sink.finish()?);
+        let (rows_lost, rows, bytes) = (rows.rows_lost(), sink.rows, sink.finish()?);
         self.with(id, |job| {
-            (job.rows, job.bytes) = (rows, bytes);
+            (job.rows, job.rows_lost, job.bytes) = (rows, rows_lost, bytes);
             while let Ok(progress) = told.try_recv() {
                 job.boards = (progress.boards_done, progress.boards);
             }
@@ -250,6 +252,7 @@ impl Job {
             },
             "file": self.file,
             "rows": self.rows,
+            "rows_lost": self.rows_lost,
             "bytes": self.bytes,
             "boards_done": self.boards.0,
             "boards": self.boards.1,
