@@ -160,6 +160,9 @@ tools:
     input_schema:
       properties: { state: { type: string }, volts: { type: number, default: 99 }, boards: { type: array } }
       required: [state]
+  - name: here
+    description: Rows of the gateway.
+    command: { type: sql, template: "sql demo \"SELECT x FROM vibration\"", destination: local }
 "#;
         std::fs::write(&file, text).unwrap();
         let options = Options { user_file: Some(file.clone()), ..Options::default() };
@@ -170,6 +173,8 @@ tools:
         assert_eq!(answer(&tools, "list_tables", json!({})).await[0][0], "environment");
         let hostile = json!({"state": "x' OR '1' = '1", "boards": ["pump"]});
         assert_eq!(answer(&tools, "states", hostile).await[0], json!([{"n": 0}]));
+
+        assert_eq!(error(&tools, "here", json!({})).await["code"], "local_not_available");
 
         std::fs::write(&file, "tools: [{name: list_tables, hidden: tru}]").unwrap();
         sleep(Duration::from_secs(5)).await;

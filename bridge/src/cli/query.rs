@@ -103,5 +103,8 @@ async fn write(
     text.push('\n');
     out.write_all(text.as_bytes())?;
     out.flush()?;
+    if rows.rows_lost() > 0 {
+        eprintln!("note: {} rows were overwritten on a board before they could be sent", rows.rows_lost());
+    }
     Ok(())
 }

@@ -116,7 +116,7 @@ impl Field {
         }))
     }
 
-    /// The simulated field: three boards on this machine that can be written to.
+    /// The simulated field: three boards on this machine, only read unless writes are allowed.
     pub fn demo() -> io::Result<Self> {
         let mut boards = Vec::new();
         for name in DEMO_BOARDS {
@@ -128,7 +128,7 @@ impl Field {
                 }
             };
             let session = Session::connect_with(open, rand::random());
-            boards.push(Board::new(name, format!("sim:{name}"), session, true));
+            boards.push(Board::new(name, format!("sim:{name}"), session, false));
         }
         Ok(Self::new(boards))
     }

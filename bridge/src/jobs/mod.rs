@@ -54,6 +54,7 @@ struct Job {
     cancelled: CancellationToken,
     state: State,
     rows: u64,
+    rows_lost: u64,
     bytes: u64,
     boards: (u32, u32),
 }
@@ -107,32 +108,24 @@ impl Jobs {
             cancelled: cancelled.clone(),
             state: State::Running,
             rows: 0,
+            rows_lost: 0,
             bytes: 0,
             boards: (0, 0),
         };
-        self.begin(job)?;
         let run = Context {
             deadline: Instant::now() + JOB_TIMEOUT,
             cancelled,
             progress: Some(progress),
             client: context.client.clone(),
         };
-        let begun = async {
-            let sink = FileSink::create(folder, &file, form, self.bytes_max)?;
-            let boards = request.boards.as_deref();
-            let opening = RowStream::open(field, &request.database, &request.sql, boards, run);
-            Ok((sink, context.whole(opening).await??))
-        };
-        match begun.await {
-            Err(fault) => {
-                self.forget(&id);
-                Err(fault)
-            }
-            Ok((sink, rows)) => {
-                tokio::spawn(self.clone().run(id.clone(), sink, rows, told));
-                self.status(&id)
-            }
-        }
+        // Only what has begun is a job: a call that is cancelled here leaves none.
+        let sink = FileSink::create(folder, &file, form, self.bytes_max)?;
+        let boards = request.boards.as_deref();
+        let opening = RowStream::open(field, &request.database, &request.sql, boards, run);
+        let rows = context.whole(opening).await??;
+        self.begin(job)?;
+        tokio::spawn(self.clone().run(id.clone(), sink, rows, told));
+        self.status(&id)
     }
 
     async fn run(
@@ -170,17 +163,17 @@ impl Jobs {
                 }
             })?;
             written?;
-            let (rows, bytes) = (sink.rows, sink.bytes);
+            let (rows_lost, rows, bytes) = (rows.rows_lost(), sink.rows, sink.bytes);
             self.with(id, |job| {
-                (job.rows, job.bytes) = (rows, bytes);
+                (job.rows, job.rows_lost, job.bytes) = (rows, rows_lost, bytes);
                 while let Ok(progress) = told.try_recv() {
                     job.boards = (progress.boards_done, progress.boards);
                 }
             });
         }
-        let (rows, bytes) = (sink.rows, sink.finish()?);
+        let (rows_lost, rows, bytes) = (rows.rows_lost(), sink.rows, sink.finish()?);
         self.with(id, |job| {
-            (job.rows, job.bytes) = (rows, bytes);
+            (job.rows, job.rows_lost, job.bytes) = (rows, rows_lost, bytes);
             while let Ok(progress) = told.try_recv() {
                 job.boards = (progress.boards_done, progress.boards);
             }
@@ -236,10 +229,6 @@ impl Jobs {
         Ok(())
     }
 
-    fn forget(&self, id: &str) {
-        self.lock().retain(|job| job.id != id);
-    }
-
     fn with(&self, id: &str, change: impl FnOnce(&mut Job)) {
         if let Some(job) = self.lock().iter_mut().find(|job| job.id == id) {
             change(job);
@@ -263,6 +252,7 @@ impl Job {
             },
             "file": self.file,
             "rows": self.rows,
+            "rows_lost": self.rows_lost,
             "bytes": self.bytes,
             "boards_done": self.boards.0,
             "boards": self.boards.1,

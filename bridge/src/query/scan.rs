@@ -88,6 +88,9 @@ pub struct Scan {
     current: usize,
     context: Context,
     progress: Progress,
+    /// Rows that were overwritten before they could be sent: of all boards, and of the present one.
+    rows_lost: u64,
+    leg_lost: u64,
 }
 
 /// What arrived first of a leg.
@@ -125,6 +128,8 @@ impl Scan {
             current: 0,
             context: context.clone(),
             progress: Progress { boards, ..Progress::default() },
+            rows_lost: 0,
+            leg_lost: 0,
         };
         for (leg, head) in scan.legs.iter_mut().zip(heads) {
             let opened = match head {
@@ -161,11 +166,14 @@ impl Scan {
                     self.progress.rows += u64::from(count);
                     self.context.report(self.progress);
                     let lost = lost + std::mem::take(&mut open.lost_untold);
+                    self.rows_lost += lost;
+                    self.leg_lost += lost;
                     return Step::Rows(Batch { leg, count, bytes, lost });
                 }
                 Ok(Ok(Some(Piece::Part(_)))) => Fault::protocol("a part came among rows"),
                 Ok(Ok(None)) => {
                     let lost = open.rows_lost + open.answer.complete().map_or(0, |end| end.rows_lost);
+                    self.rows_lost += lost.saturating_sub(std::mem::take(&mut self.leg_lost));
                     self.open.pop_front();
                     self.current += 1;
                     self.progress.boards_done += 1;
@@ -180,6 +188,11 @@ impl Scan {
         self.current += 1;
         let name = self.legs.get(leg).map_or("", |leg| leg.board.name.as_str());
         Step::Failed(leg, fault.with("board", name))
+    }
+
+    /// Rows that were overwritten before they could be sent, as far as it has come.
+    pub fn rows_lost(&self) -> u64 {
+        self.rows_lost
     }
 
     /// Gives each row of a batch of the present board to `each`, with its row_id.

@@ -85,6 +85,14 @@ impl RowStream {
         self.source.columns()
     }
 
+    /// Rows that boards overwrote before they could send them, as far as the stream has come.
+    pub fn rows_lost(&self) -> u64 {
+        match &self.source {
+            Source::Scan(scan) => scan.rows_lost(),
+            Source::Computed(computed, _) => computed.rows_lost,
+        }
+    }
+
     /// The next rows as JSON, or the end.
     pub async fn next(&mut self) -> Result<Option<RowsJson>, Fault> {
         while let Some(batch) = self.next_batch().await? {

@@ -90,6 +90,9 @@ fn an_export_that_does_not_end_well_leaves_nothing() {
             assert_eq!(refused["code"], "wrong_argument", "{file}");
         }
         assert_eq!(error(&tools, "export", json!({"table": "vibratio"})).await["code"], "unknown_table");
+        let jobs = answer(&tools, "job_status", json!({})).await.remove(0);
+        assert_eq!(jobs.as_array().map(Vec::len), Some(2), "what could not begin is no job");
+        assert_eq!(files(), 0);
     });
 }
 

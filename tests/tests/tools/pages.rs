@@ -255,6 +255,27 @@ fn a_cancelled_call_is_cancelled_on_the_board_too() {
 }
 
 #[test]
+fn a_stream_that_is_read_slowly_counts_what_it_lost() {
+    in_virtual_time(async {
+        let (_boards, tools) = fast(&["pump"], Duration::from_secs(4)).await;
+        // So wide that the rest cannot be on its way while nobody reads.
+        let columns: Vec<String> = (0..13).map(|n| format!("x * {n} + 0.123 AS c{n}")).collect();
+        let sql = format!("SELECT _row_id, {} FROM vibration", columns.join(", "));
+        let mut stream = tools.stream_query("demo", &sql, Context::default()).await.unwrap();
+        let (mut given, mut last) = (0, 0);
+        while let Some(batch) = stream.next().await.unwrap() {
+            if given == 0 {
+                sleep(Duration::from_secs(20)).await;
+            }
+            given += batch.row_count;
+            let rows: Vec<Value> = serde_json::from_str(&batch.rows).unwrap();
+            last = rows.last().unwrap()["_row_id"].as_u64().unwrap();
+        }
+        assert!(stream.rows_lost() > 0 && given + stream.rows_lost() > last, "{given} of {last}");
+    });
+}
+
+#[test]
 fn a_stream_gives_every_row_once() {
     in_virtual_time(async {
         let (_boards, tools) = fast(&FIELD, Duration::from_millis(500)).await;
