@@ -80,7 +80,13 @@ async fn next(streaming: Option<Streaming>) -> Option<(Result<String, Infallible
                 format!("{{\"type\":\"data\",\"rows\":{},\"row_count\":{}}}\n", batch.rows, batch.row_count);
             (Ok(data), Some(streaming))
         }
-        Ok(None) => (Ok(line(&json!({"type": "complete", "total_rows": streaming.rows_total}))), None),
+        Ok(None) => {
+            let mut end = json!({"type": "complete", "total_rows": streaming.rows_total});
+            if streaming.rows.rows_lost() > 0 {
+                end["rows_lost"] = streaming.rows.rows_lost().into(); // overwritten on boards before they could be sent
+            }
+            (Ok(line(&end)), None)
+        }
         Err(error) => (Ok(error_line(&error)), None),
     })
 }
