@@ -18,7 +18,7 @@ use super::{
     eval::Fault,
     filter::Filter,
     plan::{Mode, Plan, column_at},
-    records::{self},
+    records,
     resolve::resolve,
     scan::{Pages, ScanFault},
     workspace::Workspace,
