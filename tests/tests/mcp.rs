@@ -1,50 +1,26 @@
 //! The bridge as MCP clients see it: the official Rust client over stdio and HTTP, raw pipes, and plain HTTP.
 
+#[path = "mcp/at_once.rs"]
+mod at_once;
+#[path = "mcp/client.rs"]
+mod client;
 #[path = "mcp/http.rs"]
 mod http;
 #[path = "mcp/pipes.rs"]
 mod pipes;
 
+use client::{Client, code, data};
 use picolake_tests::{program, serving::Serving};
 use rmcp::{
-    RoleClient, ServiceExt as _,
     model::{
-        ArgumentInfo, CallToolRequestParams, CompleteRequestParams, CompletionContext,
-        GetPromptRequestParams, ProtocolVersion, ReadResourceRequestParams, Reference,
+        ArgumentInfo, CompleteRequestParams, CompletionContext, GetPromptRequestParams, ProtocolVersion,
+        ReadResourceRequestParams, Reference,
     },
-    service::{ClientLifecycleMode, ClientServiceExt as _, RunningService},
+    service::{ClientLifecycleMode, ClientServiceExt as _},
     transport::{StreamableHttpClientTransport, TokioChildProcess},
 };
 use serde_json::{Value, json};
 use tokio::process::Command;
-
-type Client = RunningService<RoleClient, ()>;
-
-/// What a tool answers: its texts, and whether they are an error.
-async fn call(client: &Client, tool: &str, arguments: Value) -> (Vec<String>, bool) {
-    let mut request = CallToolRequestParams::new(tool.to_owned());
-    request.arguments = arguments.as_object().cloned();
-    let result = client.call_tool(request).await.unwrap();
-    assert!(result.structured_content.is_none(), "some clients show a model nothing else");
-    let texts = result.content.iter().map(|item| item.as_text().expect("only texts").text.clone()).collect();
-    (texts, result.is_error.unwrap_or(false))
-}
-
-/// The data of an answer that must be good.
-async fn data(client: &Client, tool: &str, arguments: Value) -> Value {
-    let (texts, is_error) = call(client, tool, arguments.clone()).await;
-    assert!(!is_error, "{tool} {arguments}: {texts:?}");
-    serde_json::from_str(&texts[0]).unwrap_or_else(|error| panic!("{tool}: {error}: {}", texts[0]))
-}
-
-/// The code of an answer that must be an error.
-async fn code(client: &Client, tool: &str, arguments: Value) -> String {
-    let (texts, is_error) = call(client, tool, arguments.clone()).await;
-    assert!(is_error && texts.len() == 1, "{tool} {arguments}: {texts:?}");
-    let error: Value = serde_json::from_str(&texts[0]).unwrap();
-    assert!(error["error"].is_string() && error["suggested_action"].is_string(), "{error}");
-    error["code"].as_str().unwrap().to_owned()
-}
 
 /// What every client may do, whatever lies between.
 async fn session(client: &Client) {
@@ -152,33 +128,5 @@ async fn a_client_over_http_gets_answers() {
         session(&client).await;
         surroundings(&client).await;
         client.cancel().await.unwrap();
-    }
-}
-
-#[tokio::test]
-async fn clients_at_the_same_time_get_each_their_own_answers() {
-    const CLIENTS: usize = 8;
-    const CALLS: usize = 25;
-    let server = Serving::start(&["--demo"]);
-    let mut asking = tokio::task::JoinSet::new();
-    for number in 0..CLIENTS {
-        let transport = StreamableHttpClientTransport::from_uri(server.at("/mcp"));
-        asking.spawn(async move {
-            let client = ().serve(transport).await.unwrap();
-            for nth in 0..CALLS {
-                let column = format!("c{number}_{nth}");
-                let sql = format!("SELECT count(*) AS {column} FROM power");
-                let rows =
-                    data(&client, "query", json!({"database": "demo", "sql": sql, "boards": ["pump"]})).await;
-                assert!(
-                    rows[0][&column].is_number() && rows.as_array().unwrap().len() == 1,
-                    "{column}: {rows}"
-                );
-            }
-            client.cancel().await.unwrap();
-        });
-    }
-    while let Some(ended) = asking.join_next().await {
-        ended.unwrap();
     }
 }
