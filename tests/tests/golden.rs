@@ -19,8 +19,8 @@ use std::{
 /// How long the first rows, or an export of them, may take.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Fields that a board's rows change.
-const COUNTS_ROWS: &[&str] = &["rows"];
+/// Fields of a board's status that time and the machine's load change.
+const COUNTS_ROWS: &[&str] = &["rows", "rows_missed"];
 /// Fields of a job that may or may not have got further before its first status is told.
 const GOES_ON: &[&str] = &["boards", "boards_done", "bytes", "rows", "state"];
 
@@ -128,9 +128,12 @@ impl Client {
         let others =
             json!({"table": "environment", "where": "_row_id < 1", "select": ["_row_id"], "boards": boards});
         self.ask_until(&format!("the first rows of {boards:?}"), |client| {
-            let count = |data: Value| data.as_array().map(Vec::len);
-            count(client.data("query", &rows)) == Some(2 * boards.len())
-                && count(client.data("query", &others)) == Some(boards.len())
+            let mut count = |query| {
+                let result = client.call("query", query);
+                let rows = serde_json::from_str::<Value>(&text(&result["content"][0]["text"])).unwrap();
+                rows.as_array().map_or(0, Vec::len) // an error is no list: a board comes up
+            };
+            count(&rows) == 2 * boards.len() && count(&others) == boards.len()
         });
     }
 

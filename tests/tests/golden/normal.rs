@@ -92,9 +92,11 @@ fn without_row_counts(text: &str) -> String {
 /// In JSON, or in a table whose rows are a name and a value.
 fn without_field(text: &str, field: &str) -> String {
     let hidden = format!("<{field}>");
-    let json = hidden_behind(text, &format!("\"{field}\":"), &hidden, |rest| match rest.strip_prefix('"') {
-        Some(rest) => rest.split_once('"').map(|(_, behind)| behind),
-        None => rest.find([',', '}', ']']).map(|end| &rest[end..]),
+    let json = hidden_behind(text, &format!("\"{field}\":\""), &hidden, |rest| {
+        rest.find('"').map(|end| &rest[end..])
+    });
+    let json = hidden_behind(&json, &format!("\"{field}\":"), &hidden, |rest| {
+        rest.find([',', '}', ']']).filter(|_| !rest.starts_with('"')).map(|end| &rest[end..])
     });
     let lines = json.split('\n').map(|line| {
         let mut cells: Vec<&str> = line.split('│').collect();
@@ -144,7 +146,7 @@ fn what_changes_from_run_to_run_is_hidden_and_nothing_else() {
     hides(r#"{"as_of":"2026-11-18T15:11:50.16786Z","n":2}"#, r#"{"as_of":"<time>","n":2}"#);
     hides("2026-11-18T15:11:50Z 2026-11-18 15:11", "<time> 2026-11-18 15:11");
     hides(r#"[{"rows":12},{"rows":3,"x":1}]"#, r#"[{"rows":<rows>},{"rows":<rows>,"x":1}]"#);
-    hides(r#"{"job":"14aeaf8b","jobs":"a","Time":"00:01"}"#, r#"{"job":<job>,"jobs":"a","Time":<Time>}"#);
+    hides(r#"{"job":"14aeaf8b","jobs":"a","Time":"00:01"}"#, r#"{"job":"<job>","jobs":"a","Time":"<Time>"}"#);
     hides(r#""detail":"0 to 17""#, r#""detail":"0 to <rows>""#);
     hides("go 0 to nowhere,  twice  two spaces", "go 0 to nowhere,  twice  two spaces");
     hides("┌────┬────┐\n│ ab  │ 12 │\n", "┌────┬────┐\n│ ab  │ 12 │\n");
