@@ -15,6 +15,9 @@ use crate::{setup, size};
 /// Tells seeded tests to run every case instead of a few.
 const CASES_VARIABLE: &str = "PICOLAKE_CASES";
 
+/// The test programs whose cases come from seeds. Only these are built: optimised, that takes long.
+const SEEDED: [&str; 4] = ["faults", "oracle", "protocol", "frames"];
+
 /// Everything: set-up, every image, sizes, every host package's tests.
 pub(crate) fn run(workspace: &Workspace, filter: &[String], tally: &mut Tally) -> Result<()> {
     step("set-up", || setup::run(workspace))?;
@@ -30,6 +33,7 @@ pub(crate) fn soak(workspace: &Workspace, filter: &[String], tally: &mut Tally) 
     step("set-up", || setup::run(workspace))?;
     let elf = step("image of the QEMU board", || image::build(workspace, &[]))?;
     let mut tests = workspace.cargo(&["test", "--release", "-p", "picolake-tests", "-p", "shared"]);
+    SEEDED.iter().for_each(|name| drop(tests.args(["--test", name])));
     tests.env(CASES_VARIABLE, "all");
     step("tests with all cases", || run_tests(&mut tests, filter, &elf, tally))
 }

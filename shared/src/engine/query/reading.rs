@@ -29,7 +29,7 @@ impl<const BYTES: usize> Query<BYTES> {
         Ok(if self.next < self.rows.end { Some(page) } else { None })
     }
 
-    /// The next page that may have rows for the filter, within so many pages.
+    /// The next page that may have rows for the filter; those of other times are passed over by their heads.
     fn next_page_in_time<'p>(&mut self, pages: &'p impl Pages) -> Result<Option<Page<'p>>, Failure> {
         while let Some(page) = self.next_page(pages)? {
             let (first_us, last_us) = (pages.utc_us(page.time_min_us()), pages.utc_us(page.time_max_us()));
