@@ -118,9 +118,7 @@ impl Board<'_> {
     fn command(&mut self, text: &str, cursor: Option<Cursor>, now: Now<'_>) -> Result<Task, Failure> {
         let known = |table: Option<&str>, board: &Self, dbms: &str| match table {
             Some(table) => board.find(text, dbms, table).map(|_| ()),
-            None if board.tables(Some(dbms), None) == board.tables(None, Some("")) => {
-                board.find(text, dbms, "").map(|_| ())
-            }
+            None if board.tables(Some(dbms), None).is_empty() => board.find(text, dbms, "").map(|_| ()),
             None => Ok(()),
         };
         let listed = match command::parse(text)? {

@@ -54,6 +54,10 @@ pub(crate) struct Listing {
 }
 
 impl Tables {
+    pub(crate) fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
     fn has(self, index: usize) -> bool {
         self.0 & (1 << index) != 0
     }

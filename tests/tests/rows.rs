@@ -398,26 +398,38 @@ fn answers_over_a_damaged_link_are_those_of_a_whole_one() {
         "SELECT y, z FROM vibration WHERE _row_id < 1000 ORDER BY y, z LIMIT 100",
         "SELECT DISTINCT abs(x) % 100 FROM vibration WHERE _row_id < 1000",
     ];
+    let expected = in_virtual_time(async {
+        let (_, session) = clean("damaged").await; // the same sensors
+        sleep(Duration::from_secs(11)).await;
+        let mut answers = Vec::new();
+        for sql in queries {
+            answers.push(ask_sql(&session, sql).await.unwrap().answer);
+        }
+        answers
+    });
+    let (mut whole, mut failed) = (0, 0);
     for seed in 0..40 {
         in_virtual_time(async {
             let (_, connect) = board("damaged", Faults::of(seed, 50), seed);
             let session = connect();
             sleep(Duration::from_secs(11)).await;
-            for sql in queries {
+            for (sql, expected) in queries.iter().zip(&expected) {
                 match ask_sql(&session, sql).await {
                     Ok(rows) => {
-                        let (_, whole) = clean("damaged").await; // the same sensors
-                        sleep(Duration::from_secs(11)).await;
-                        let expected = ask_sql(&whole, sql).await.unwrap();
-                        assert_eq!(rows.answer, expected.answer, "seed {seed}: {sql}");
+                        assert_eq!(rows.answer, *expected, "seed {seed}: {sql}");
                         assert_eq!(rows.lost, 0);
+                        whole += 1;
                     }
-                    Err(AnswerError::LinkDamaged | AnswerError::Refused { code: ErrorCode::Busy, .. }) => {}
+                    Err(AnswerError::LinkDamaged) => failed += 1,
                     Err(error) => panic!("seed {seed}: {sql}: {error}"),
                 }
             }
         });
     }
+    assert!(
+        failed * 100 <= whole,
+        "faults at this rate are survived nearly always: {failed} failed, {whole} not"
+    );
 }
 
 #[test]
