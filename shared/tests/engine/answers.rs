@@ -158,6 +158,7 @@ fn every_bound_is_named_when_it_is_reached_and_the_engine_goes_on() {
     let many_texts = format!("SELECT length(lower('{0}')), length(lower('{0}')) FROM t", "x".repeat(200));
     let sums: Vec<String> = (0..=AGGREGATES_MAX).map(|n| format!("sum(n + {n})")).collect();
     let many_sums = format!("SELECT {} FROM t", sums.join(" + "));
+    let many_quotes = format!("SELECT n FROM t WHERE s = '{}'", "it''s ".repeat(150));
     for (sql, bound) in [
         ("SELECT n, count(*) FROM t GROUP BY n", "GROUPS_MAX"),
         ("SELECT s, count(*) FROM t GROUP BY s", "WORKSPACE_BYTES"),
@@ -167,6 +168,7 @@ fn every_bound_is_named_when_it_is_reached_and_the_engine_goes_on() {
         ("SELECT count(DISTINCT n) FROM t", "DISTINCT_VALUES_MAX"),
         (&many_texts, "EXPRESSION_TEXT_BYTES_MAX"),
         (&many_sums, "AGGREGATES_MAX"),
+        (&many_quotes, "QUERY_TEXT_BYTES_MAX"),
     ] {
         let failure = table.answer(sql).unwrap_err();
         assert_eq!(failure.code.name(), "capacity", "{sql}: {failure:?}");
