@@ -4,6 +4,7 @@ use crate::{
     BUILD, Board,
     catalog::{TableError, TableId},
     listing::{Listed, Listing},
+    page_stream::PageStream,
     queries::{QueryWork, columns, find},
     sample::PeriodError,
     test_rows::TestRows,
@@ -13,7 +14,7 @@ use shared::{
     command::{self, Command, CreateTable, Insert, Topic, nearest, position_of, position_of_last_value},
     device::{Answerer, Identity, Now, Step},
     limits::{HELP_BYTES_MAX, TABLE_COLUMNS_MAX},
-    message::{self, Cursor, Done, ErrorCode, Failure, Part, Request, Status, Version, feature},
+    message::{self, Cursor, Done, ErrorCode, Failure, Pages, Part, Request, Status, Version, feature},
     rowcode::RowError,
     time::{UTC_US_MAX, UTC_US_MIN},
     value::Value,
@@ -31,6 +32,7 @@ enum Task {
     TestRows(TestRows),
     Listing(Listing),
     Query(QueryWork),
+    Pages(PageStream),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -52,7 +54,7 @@ impl Answerer for Board<'_> {
             boot_count: self.facts.boot_count,
             catalog_hash: self.store.catalog().hash(),
             build: BUILD,
-            features: feature::LINK_TEST,
+            features: feature::LINK_TEST | feature::PAGES,
         }
     }
 
@@ -74,6 +76,7 @@ impl Answerer for Board<'_> {
                 Task::Parts(Answer::Nothing, 0)
             }
             Request::LinkTest(test) => Task::TestRows(TestRows::open(test, cursor)?),
+            Request::Pages(pages) => Task::Pages(self.pages(&pages, cursor)?),
         };
         Ok(Work(task))
     }
@@ -84,6 +87,7 @@ impl Answerer for Board<'_> {
             Task::TestRows(rows) => rows.rewind(cursor)?,
             Task::Listing(listing) => listing.rewind(cursor),
             Task::Query(query) => self.queries.rewind(query, cursor)?,
+            Task::Pages(pages) => pages.rewind(cursor)?,
         }
         Ok(())
     }
@@ -96,6 +100,7 @@ impl Answerer for Board<'_> {
                 let (queries, around) = self.queries_and_rest(now.uptime_us);
                 queries.step(query, body, around)
             }
+            Task::Pages(pages) => pages.step(body, self.queries_and_rest(now.uptime_us).1),
             Task::Parts(answer, sent) => {
                 *sent += 1;
                 self.part(*answer, *sent - 1, body, now)
@@ -108,7 +113,7 @@ impl Answerer for Board<'_> {
             Task::Query(query) | Task::Listing(Listing { listed: Listed::Plan(query), .. }) => {
                 self.queries.close(query);
             }
-            Task::Parts(..) | Task::TestRows(_) | Task::Listing(_) => {}
+            Task::Parts(..) | Task::TestRows(_) | Task::Listing(_) | Task::Pages(_) => {}
         }
     }
 }
@@ -161,6 +166,19 @@ impl Board<'_> {
         let mut listing = Listing::new(listed);
         listing.rewind(cursor);
         Ok(Task::Listing(listing))
+    }
+
+    /// The pages of a table for an archive, which may say what it has.
+    fn pages(&mut self, wanted: &Pages<'_>, cursor: Option<Cursor>) -> Result<PageStream, Failure> {
+        if wanted.epoch != self.facts.epoch {
+            let hint = format_args!("the board has restarted; these rows are gone");
+            return Err(Failure::new(ErrorCode::Cursor, 0, hint));
+        }
+        let table = find(self.store.catalog(), (wanted.dbms, 0), (wanted.table, 0))?;
+        if wanted.acknowledges {
+            self.store.acknowledge(table, wanted.from);
+        }
+        PageStream::open(table, wanted.from, cursor, self.store.next_row_id(table))
     }
 
     /// The table that a command names; a fault stands where the name does.

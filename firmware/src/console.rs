@@ -269,7 +269,7 @@ fn write_part(part: &[u8], format: Format, out: &mut impl fmt::Write) -> fmt::Re
         Some(Part::Status(status)) => Object::status(&status).write(format, out)?,
         Some(Part::Version(version)) => Object::version(&version).write(format, out)?,
         Some(Part::Text(text)) => out.write_str(text)?,
-        Some(Part::Started(_)) | None => return Ok(()),
+        Some(Part::Started(_) | Part::Clock(_)) | None => return Ok(()),
     }
     out.write_char('\n')
 }

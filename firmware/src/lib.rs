@@ -25,6 +25,7 @@ pub mod console;
 mod listing;
 #[cfg(feature = "net")]
 pub mod net;
+mod page_stream;
 mod queries;
 pub mod sample;
 pub mod samplers;

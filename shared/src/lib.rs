@@ -10,12 +10,13 @@
 //! Read in this order: [`limits`] (every capacity), [`value`] and [`schema`] (what a row is made of),
 //! [`rowcode`] (rows ↔ bits), [`page`] (rows that are kept together), [`command`] (the text a person types), [`message`] (what travels),
 //! [`frame`] (how it travels), [`device`] and [`host`] (who says what when). [`format`] writes answers as text, [`time`] is the calendar,
-//! [`link_test`] the rows that links are measured with.
+//! [`clock`] what a board knows of UTC, [`link_test`] the rows that links are measured with.
 //!
 //! Nothing here allocates, waits, or asks what time it is: bytes and time come in, bytes and events go out.
 #![no_std]
 #![warn(missing_docs)]
 
+pub mod clock;
 pub mod command;
 pub mod device;
 pub mod engine;

@@ -10,7 +10,7 @@
 //!   0x06 RECALL     bridge  r        credit            –               send the answer to r again, never do r again
 //!   0x81 HELLO      board   0        0                 BoardHello
 //!   0x82 PART       board   r        n                 Part
-//!   0x83 ROWS       board   r        n                 RowsHead, then the rows (rowcode) up to the end
+//!   0x83 ROWS       board   r        n                 RowsHead, then rows (rowcode) or a page up to the end
 //!   0x84 END        board   r        n                 End
 //!   0x85 PONG       board   0        nonce             Progress of each request that is open
 //!   0x86 UNKNOWN    board   r        the kind          –               a frame of a kind the board does not know
@@ -20,8 +20,9 @@
 //! it knows and leaves the rest of the body alone.
 
 use crate::{
+    clock::UtcClock,
     engine::RowSink,
-    limits::{COMMAND_BYTES_MAX, HINT_BYTES_MAX, REQUESTS_MAX},
+    limits::{BODY_BYTES_MAX, COMMAND_BYTES_MAX, HINT_BYTES_MAX, PAGE_BYTES, REQUESTS_MAX},
     rowcode::{RowEncoder, RowError},
     schema::Columns,
     value::{ColumnType, Value},
@@ -61,6 +62,8 @@ pub mod kind {
 pub mod feature {
     /// The board streams test rows ([`super::Request::LinkTest`]).
     pub const LINK_TEST: u32 = 1 << 0;
+    /// The board sends pages as they are ([`super::Request::Pages`]).
+    pub const PAGES: u32 = 1 << 1;
 }
 
 /// The bridge begins a session; whatever was open before is forgotten.
@@ -148,6 +151,9 @@ pub enum Request<'a> {
     SetTime(i64),
     /// Stream this many made-up rows, to measure the link.
     LinkTest(LinkTest),
+    /// Send the pages of a table as they are, for an archive.
+    #[serde(borrow)]
+    Pages(Pages<'a>),
 }
 
 impl Request<'_> {
@@ -158,7 +164,7 @@ impl Request<'_> {
                 crate::command::parse(text).is_ok_and(|command| command.is_repeatable())
             }
             Request::SetTime(_) => false, // late, it would set a time that is past
-            Request::LinkTest(_) => true,
+            Request::LinkTest(_) | Request::Pages(_) => true,
         }
     }
 }
@@ -170,6 +176,24 @@ pub struct LinkTest {
     pub rows: u32,
     /// What they are made from.
     pub seed: u32,
+}
+
+/// The pages of one table from one row on.
+///
+/// The answer is [`Part::Started`] with the table's columns, [`Part::Clock`], then a page in each [`kind::ROWS`] frame,
+/// header and all. The first page may begin before the row, and the last may hold rows that came after `Started`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pages<'a> {
+    /// The database.
+    pub dbms: &'a str,
+    /// The table.
+    pub table: &'a str,
+    /// The boot whose rows are meant: numbers of rows of another mean nothing.
+    pub epoch: u64,
+    /// The first row that is wanted.
+    pub from: u64,
+    /// An archive has every row before `from` for good.
+    pub acknowledges: bool,
 }
 
 /// A piece of an answer that is not rows.
@@ -185,6 +209,8 @@ pub enum Part<'a> {
     Version(Version<'a>),
     /// Text for a person, such as a line of help.
     Text(&'a str),
+    /// How the times in pages become dates.
+    Clock(UtcClock),
 }
 
 /// What the rows that follow are.
@@ -475,6 +501,14 @@ pub struct RowsWriter<'b> {
     count: u16,
 }
 
+/// Fills the body of a [`kind::ROWS`] frame with a page; returns the bytes of the body.
+pub fn write_page(head: &RowsHead, page: &[u8], body: &mut [u8]) -> Result<usize, BodyTooLong> {
+    let head_bytes = write(head, body)?;
+    let room = body.get_mut(head_bytes..head_bytes + page.len()).ok_or(BodyTooLong)?;
+    room.copy_from_slice(page);
+    Ok(head_bytes + page.len())
+}
+
 /// The most a [`RowsHead`] takes: a varint of 16 bits and two of 64.
 const ROWS_HEAD_BYTES_MAX: usize = 3 + 10 + 10;
 
@@ -517,3 +551,4 @@ impl RowSink for RowsWriter<'_> {
 }
 
 const _: () = assert!(COMMAND_BYTES_MAX <= u16::MAX as usize);
+const _: () = assert!(PAGE_BYTES + ROWS_HEAD_BYTES_MAX <= BODY_BYTES_MAX);

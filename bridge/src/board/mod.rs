@@ -15,7 +15,7 @@ use answer::Ask;
 use shared::{
     host::HostCounters,
     limits::COMMAND_BYTES_MAX,
-    message::{BoardHello, Class, LinkTest, Request},
+    message::{BoardHello, Class, LinkTest, Pages, Request},
 };
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -97,6 +97,19 @@ pub enum OwnedRequest {
     Command(String),
     /// See [`Request::LinkTest`].
     LinkTest(LinkTest),
+    /// See [`Request::Pages`].
+    Pages {
+        /// The database.
+        dbms: String,
+        /// The table.
+        table: String,
+        /// The boot whose rows are meant.
+        epoch: u64,
+        /// The first row that is wanted.
+        from: u64,
+        /// Every row before it is in an archive for good.
+        acknowledges: bool,
+    },
 }
 
 impl OwnedRequest {
@@ -104,6 +117,9 @@ impl OwnedRequest {
         match self {
             OwnedRequest::Command(text) => Request::Command(text),
             OwnedRequest::LinkTest(test) => Request::LinkTest(*test),
+            OwnedRequest::Pages { dbms, table, epoch, from, acknowledges } => {
+                Request::Pages(Pages { dbms, table, epoch: *epoch, from: *from, acknowledges: *acknowledges })
+            }
         }
     }
 }

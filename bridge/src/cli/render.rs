@@ -63,7 +63,7 @@ pub(crate) async fn answer(
                 let writer = RowsFormat::new(shape, format, &started.columns);
                 return rows(answer, &started, writer, start, out).await;
             }
-            None => {
+            Some(Part::Clock(_)) | None => {
                 anyhow::bail!("protocol: the board sent a part this bridge does not know; update the bridge")
             }
         }

@@ -168,7 +168,7 @@ async fn ask(board: &Board, text: &str, format: Format, context: &Context) -> Re
                         told.texts.extend(text.split('\n').map(|line| Printable(line).to_string()));
                         continue;
                     }
-                    None => {
+                    Some(Part::Clock(_)) | None => {
                         return Err(Fault::protocol("a board sent a part that this bridge does not know"));
                     }
                 };

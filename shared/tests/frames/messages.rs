@@ -7,8 +7,8 @@ use shared::{
     limits::{BODY_BYTES_MAX, COLUMNS_MAX, COMMAND_BYTES_MAX, REQUESTS_MAX},
     message::{
         self, BoardHello, BridgeHello, Class, Cursor, Done, End, ErrorCode, LinkCounters, LinkTest, Open,
-        OpenRequests, Part, Progress, ProgressList, Request, ResetReason, RowsHead, RowsWriter, Started,
-        Status, Version, WireError,
+        OpenRequests, Pages, Part, Progress, ProgressList, Request, ResetReason, RowsHead, RowsWriter,
+        Started, Status, Version, WireError,
     },
     rowcode::RowDecoder,
     schema::Column,
@@ -168,9 +168,11 @@ proptest! {
         cursor in option::of(cursor()),
         command in text(COMMAND_BYTES_MAX / 4),
         (utc_us, rows, seed) in any::<(i64, u32, u32)>(),
+        (epoch, from, acknowledges) in any::<(u64, u64, bool)>(),
     ) {
         let link_test = Request::LinkTest(LinkTest { rows, seed });
-        for request in [Request::Command(&command), Request::SetTime(utc_us), link_test] {
+        let pages = Request::Pages(Pages { dbms: "demo", table: "power", epoch, from, acknowledges });
+        for request in [Request::Command(&command), Request::SetTime(utc_us), link_test, pages] {
             assert_returns(&Open { class, cursor, request }, &mut room());
         }
     }

@@ -73,6 +73,7 @@ impl Board {
         let texts = |parts, work_left| Ok(Work::Texts { parts, sent: 0, work_left });
         match request {
             Request::LinkTest(test) => self.rows_from(test, cursor),
+            Request::Pages(_) => Err(Failure::new(ErrorCode::Unsupported, 0, format_args!("no pages here"))),
             Request::SetTime(utc_us) => {
                 *self.executed.entry(utc_us).or_default() += 1;
                 texts(0, 0)

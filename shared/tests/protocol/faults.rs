@@ -171,6 +171,7 @@ fn check(world: &World, request: u16, what: Request<'_>) {
             let texts = if what == HELP { HELP_PARTS as usize } else { 1 };
             assert!(answer.texts.len() == texts || !is_done && answer.texts.len() < texts, "{answer:?}");
         }
+        Request::Pages(_) => unreachable!("no test here asks for pages"),
     }
 }
 

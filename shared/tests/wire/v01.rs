@@ -8,10 +8,11 @@
 
 use crate::golden::{empty, frame, header, sealed, unsealed};
 use shared::{
+    clock::UtcClock,
     limits::BODY_BYTES_MAX,
     message::{
         self, BoardHello, BridgeHello, Class, Cursor, Done, End, ErrorCode, LinkCounters, LinkTest, Open,
-        OpenRequests, Part, Progress, ProgressList, Request, ResetReason, RowsWriter, Started, Status,
+        OpenRequests, Pages, Part, Progress, ProgressList, Request, ResetReason, RowsWriter, Started, Status,
         Version, WireError, feature, kind,
     },
     rowcode::RowDecoder,
@@ -121,6 +122,31 @@ fn the_bridge_opens_each_kind_of_request() {
         &[
             0x06, 0x02, 0x03, 0x34, 0x12, 0x09, 0x01, 0x01, 0x11, 0x01, 0x01, 0xAC, 0x02, 0xE8, 0x07, 0xC8,
             0x01, 0x02, 0xE8, 0x07, 0x07, 0x50, 0xF1, 0x3B, 0x4E, 0x00,
+        ],
+    );
+}
+
+#[test]
+fn an_archive_asks_for_pages_and_gets_their_clock() {
+    let pages = Pages { dbms: "demo", table: "power", epoch: 0xE90C, from: 300, acknowledges: true };
+    frame(
+        header(kind::OPEN, 0, 4, 16),
+        &Open { class: Class::Background, cursor: None, request: Request::Pages(pages) },
+        &[
+            0x02, 0x02, 0x02, 0x04, 0x02, 0x10, 0x01, 0x01, 0x02, 0x01, 0x17, 0x03, 0x04, 0x64, 0x65, 0x6D,
+            0x6F, 0x05, 0x70, 0x6F, 0x77, 0x65, 0x72, 0x8C, 0xD2, 0x03, 0xAC, 0x02, 0x01, 0x11, 0x75, 0x92,
+            0x88, 0x00,
+        ],
+    );
+    let mut clock = UtcClock::default();
+    assert!(clock.set(1_000_000, UTC_US) && clock.set(9_000_000, UTC_US + 20_000_000));
+    frame(
+        header(kind::PART, 0, 4, 1),
+        &Part::Clock(clock),
+        &[
+            0x02, 0x82, 0x02, 0x04, 0x02, 0x01, 0x01, 0x01, 0x03, 0x04, 0x02, 0x19, 0x80, 0xC7, 0xCF, 0xFD,
+            0xBF, 0xA6, 0xB0, 0x06, 0xC0, 0xA8, 0xA5, 0x04, 0x80, 0xB3, 0x88, 0x89, 0xC0, 0xA6, 0xB0, 0x06,
+            0x17, 0x94, 0x0C, 0x49, 0x00,
         ],
     );
 }
@@ -486,16 +512,17 @@ fn the_board_names_a_kind_it_does_not_know() {
 
 #[test]
 fn a_variant_that_is_not_known_is_refused() {
-    // Class 0, no cursor, request 3; part 4; error code 17; column type 6; reset reason 5.
-    assert_eq!(message::read::<Open>(&[0, 0, 3, 0, 0, 0, 0]), None);
+    // Class 0, no cursor, request 4; part 5; error code 17; column type 6; reset reason 5.
+    assert_eq!(message::read::<Open>(&[0, 0, 4, 0, 0, 0, 0, 0]), None);
     assert_eq!(message::read::<Open>(&[2, 0, 1, 0]), None);
-    assert_eq!(message::read::<Part>(&[4, 0, 0, 0, 0]), None);
+    assert_eq!(message::read::<Part>(&[5, 0, 0, 0, 0]), None);
     assert_eq!(message::read::<End>(&[1, 17, 0, 0]), None);
     assert_eq!(message::read::<End>(&[2, 0, 0, 0]), None);
     assert_eq!(message::read::<Part>(&[0, 1, 1, b'x', 6, 0, 0, 0, 0, 0, 0]), None);
     assert_eq!(message::read::<Part>(&[1, 0, 0, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]), None);
     // The last that are known, to show that the bytes above are wrong in nothing else.
-    assert!(message::read::<Open>(&[1, 0, 2, 0, 0]).is_some());
+    assert!(message::read::<Open>(&[1, 0, 3, 0, 0, 0, 0, 0]).is_some());
+    assert!(message::read::<Part>(&[4, 0, 0, 0, 0]).is_some());
     assert!(message::read::<End>(&[1, 16, 0, 0]).is_some());
     assert!(message::read::<Part>(&[0, 1, 1, b'x', 5, 0, 0, 0, 0, 0, 0]).is_some());
     assert!(message::read::<Part>(&[1, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]).is_some());
