@@ -3,8 +3,9 @@
 //! ```text
 //!   count               n u64
 //!   sum avg             flags u8 · n u64 · exact sum i64 · float sum f64 · its error f64     (Kahan, Babuška, Neumaier)
-//!   min max first last  a value's place
+//!   min max             a value's place
 //!   range               two of them
+//!   first last          its row's time i64 · a value's place; first_at, last_at are that time
 //!   stddev variance     n u64 · mean f64 · M2 f64                                            (Welford; merged by Chan)
 //! ```
 //!
@@ -25,6 +26,7 @@ use core::cmp::Ordering;
 
 const SUM_BYTES: usize = 33;
 const SPREAD_BYTES: usize = 24;
+const TIME_BYTES: usize = 8;
 
 /// The sum is no longer exact: it is in the float.
 const FLAG_FLOAT: u8 = 1;
@@ -55,10 +57,18 @@ pub(super) fn state_bytes(aggregate: &AggregateUse) -> usize {
     match aggregate.aggregate {
         Aggregate::Count => 8,
         Aggregate::Sum | Aggregate::Avg => SUM_BYTES,
-        Aggregate::Min | Aggregate::Max | Aggregate::First | Aggregate::Last => place_bytes(aggregate.kind),
+        Aggregate::Min | Aggregate::Max => place_bytes(aggregate.kind),
+        Aggregate::First | Aggregate::Last | Aggregate::FirstAt | Aggregate::LastAt => {
+            TIME_BYTES + place_bytes(aggregate.kind)
+        }
         Aggregate::Range => 2 * place_bytes(aggregate.kind),
         Aggregate::Stddev | Aggregate::Variance => SPREAD_BYTES,
     }
+}
+
+/// Whether the time of a row decides.
+pub(super) fn is_by_time(aggregate: Aggregate) -> bool {
+    matches!(aggregate, Aggregate::First | Aggregate::Last | Aggregate::FirstAt | Aggregate::LastAt)
 }
 
 /// Counts so many rows at once.
@@ -81,9 +91,14 @@ pub(super) fn take_at_once(aggregate: Aggregate, state: &mut [u8], value: &Value
     }
 }
 
-/// Takes one value that is not NULL, or one row of `count(*)`.
+/// Takes one value that is not NULL, or one row of `count(*)`. The row is of this time.
 #[inline(never)]
-pub(super) fn take(aggregate: Aggregate, state: &mut [u8], value: &Value<'_>) -> Result<(), AggregateFault> {
+pub(super) fn take(
+    aggregate: Aggregate,
+    state: &mut [u8],
+    value: &Value<'_>,
+    time_us: i64,
+) -> Result<(), AggregateFault> {
     match aggregate {
         Aggregate::Count => count(state, 1),
         Aggregate::Sum | Aggregate::Avg => take_into_sum(state, value),
@@ -94,12 +109,17 @@ pub(super) fn take(aggregate: Aggregate, state: &mut [u8], value: &Value<'_>) ->
             keep_if(low, *value, Ordering::Less)?;
             keep_if(high, *value, Ordering::Greater)?;
         }
-        Aggregate::First => {
-            if load(state) == Value::Null {
-                store(*value, state)?;
+        Aggregate::First | Aggregate::FirstAt | Aggregate::Last | Aggregate::LastAt => {
+            // Of rows of the same time, the first is the one that was taken first, the last the one taken last.
+            let kept_us = get_u64(state, 0).cast_signed();
+            let is_first = matches!(aggregate, Aggregate::First | Aggregate::FirstAt);
+            let is_better = if is_first { time_us < kept_us } else { time_us >= kept_us };
+            let place = state.get_mut(TIME_BYTES..).unwrap_or_default();
+            if is_better || load(place) == Value::Null {
+                store(*value, place)?;
+                put_u64(state, 0, time_us.cast_unsigned());
             }
         }
-        Aggregate::Last => store(*value, state)?,
         Aggregate::Stddev | Aggregate::Variance => {
             let mut spread = Spread::load(state);
             spread.take(Number::of(*value).map_or(0.0, Number::to_f64));
@@ -129,11 +149,10 @@ pub(super) fn merge(aggregate: Aggregate, state: &mut [u8], from: &[u8]) -> Resu
             merge(Aggregate::Min, low, from_low)?;
             merge(Aggregate::Max, high, from_high)?;
         }
-        Aggregate::Min | Aggregate::Max | Aggregate::First | Aggregate::Last => {
-            let value = load(from);
-            if value != Value::Null {
-                take(aggregate, state, &value)?;
-            }
+        Aggregate::Min | Aggregate::Max => take_known(aggregate, state, from, 0)?,
+        Aggregate::First | Aggregate::Last | Aggregate::FirstAt | Aggregate::LastAt => {
+            let place = from.get(TIME_BYTES..).unwrap_or_default();
+            take_known(aggregate, state, place, get_u64(from, 0).cast_signed())?;
         }
     }
     Ok(())
@@ -145,7 +164,12 @@ pub(super) fn finish(aggregate: Aggregate, state: &[u8]) -> Result<Value<'_>, Ag
         Aggregate::Count => Value::Int(get_u64(state, 0).cast_signed()),
         Aggregate::Sum => return Sum::load(state).total(),
         Aggregate::Avg => Sum::load(state).mean(),
-        Aggregate::Min | Aggregate::Max | Aggregate::First | Aggregate::Last => load(state),
+        Aggregate::Min | Aggregate::Max => load(state),
+        Aggregate::First | Aggregate::Last => load(state.get(TIME_BYTES..).unwrap_or_default()),
+        Aggregate::FirstAt | Aggregate::LastAt => match load(state.get(TIME_BYTES..).unwrap_or_default()) {
+            Value::Null => Value::Null,
+            _ => Value::Timestamp(get_u64(state, 0).cast_signed()),
+        },
         Aggregate::Range => {
             let (low, high) = state.split_at(state.len() / 2);
             match (Number::of(load(low)), Number::of(load(high))) {
@@ -161,6 +185,19 @@ pub(super) fn finish(aggregate: Aggregate, state: &[u8]) -> Result<Value<'_>, Ag
             variance.map_or(Value::Null, |v| Number::Float(libm::sqrt(v)).value())
         }
     })
+}
+
+/// Takes the value at a place, if there is one.
+fn take_known(
+    aggregate: Aggregate,
+    state: &mut [u8],
+    place: &[u8],
+    time_us: i64,
+) -> Result<(), AggregateFault> {
+    match load(place) {
+        Value::Null => Ok(()),
+        value => take(aggregate, state, &value, time_us),
+    }
 }
 
 fn take_into_sum(state: &mut [u8], value: &Value<'_>) {

@@ -25,3 +25,4 @@ mod workspace;
 
 pub use query::{Progress, Query, RowSink};
 pub use scan::Pages;
+pub use workspace::{Full, Memory, Workspace};

@@ -15,13 +15,14 @@ mod period;
 mod reading;
 
 use super::{
+    aggregate,
     eval::Fault,
     filter::Filter,
     plan::{Mode, Plan, column_at},
     records,
     resolve::resolve,
     scan::{Pages, ScanFault},
-    workspace::Workspace,
+    workspace::{Memory, Workspace},
 };
 use crate::{
     limits::{QUERY_TEXT_BYTES_MAX, WORKSPACE_BYTES},
@@ -70,11 +71,11 @@ enum Phase {
 
 /// A query and all it needs. Large: it stands in static memory.
 #[derive(Clone, Debug)]
-pub struct Query<const BYTES: usize = WORKSPACE_BYTES> {
+pub struct Query<M: Memory = Workspace<WORKSPACE_BYTES>> {
     text: heapless::String<QUERY_TEXT_BYTES_MAX>,
     select: Select,
     plan: Plan,
-    work: Workspace<BYTES>,
+    work: M,
     phase: Phase,
     /// The rows that are asked about: those of the table when the query came.
     rows: Range<u64>,
@@ -89,20 +90,27 @@ pub struct Query<const BYTES: usize = WORKSPACE_BYTES> {
     lost: u64,
 }
 
-impl<const BYTES: usize> Default for Query<BYTES> {
+impl<M: Memory + Default> Default for Query<M> {
     fn default() -> Self {
-        Self::new()
+        Self::with(M::default())
     }
 }
 
-impl<const BYTES: usize> Query<BYTES> {
-    /// No query yet.
+impl<const BYTES: usize> Query<Workspace<BYTES>> {
+    /// No query yet, in a board's memory.
     pub const fn new() -> Self {
+        Self::with(Workspace::new())
+    }
+}
+
+impl<M: Memory> Query<M> {
+    /// No query yet, in this memory.
+    pub const fn with(work: M) -> Self {
         Self {
             text: heapless::String::new(),
             select: Select::new(),
             plan: Plan::new(),
-            work: Workspace::new(),
+            work,
             phase: Phase::Scan,
             rows: 0..0,
             next: 0,
@@ -145,7 +153,8 @@ impl<const BYTES: usize> Query<BYTES> {
         (self.given, self.lost) = (0, 0);
         self.phase = if self.plan.has_period { Phase::Period(None) } else { Phase::Scan };
         self.plan.filter = Filter::of(&self.select.tree, self.select.filter);
-        self.plan.columns_used = self.select.tree.columns_used();
+        let needs_time = self.plan.aggregates.iter().any(|used| aggregate::is_by_time(used.aggregate));
+        self.plan.columns_used = self.select.tree.columns_used() | u32::from(needs_time);
         let (record_bytes, value_bytes) = records::sizes(&self.plan);
         self.work.reset(record_bytes, value_bytes);
     }
@@ -274,7 +283,7 @@ impl<const BYTES: usize> Query<BYTES> {
 
     /// Takes what another query of the same text has gathered from other pages, whose rows come after these. Both
     /// have read all their rows, and neither has given any.
-    pub fn merge<const FROM: usize>(&mut self, from: &Query<FROM>) -> Result<(), Failure> {
+    pub fn merge<F: Memory>(&mut self, from: &Query<F>) -> Result<(), Failure> {
         let (mine, theirs) = (self.phase, from.phase);
         if self.plan.mode != Mode::Group || [mine, theirs] != [Phase::Finish(0); 2] {
             return Err(Failure::new(ErrorCode::Unsupported, 0, format_args!("only gathered groups merge")));

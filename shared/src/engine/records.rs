@@ -4,7 +4,7 @@
 //!   group      hash · place of each key · state of each aggregate
 //!   sort       place of each key of ORDER BY · place of each output
 //!   distinct   hash · place of each output
-//!   a value already seen by `count(DISTINCT x)`     hash · group u16 · aggregate u8 · place
+//!   a value already seen by `count(DISTINCT x)`     hash · group u32 · aggregate u8 · place
 //! ```
 
 mod sorted;
@@ -18,21 +18,20 @@ use super::{
     plan::{AggregateUse, Mode, Plan},
     query::fitted,
     record::{load, mix, place_bytes, store},
-    workspace::Workspace,
+    workspace::Memory,
 };
 use crate::{
-    limits::{
-        COLUMNS_MAX, DISTINCT_ROWS_MAX, DISTINCT_VALUES_MAX, GROUP_KEYS_MAX, GROUPS_MAX, SORT_KEYS_MAX,
-        SORT_ROWS_MAX,
-    },
+    limits::{COLUMNS_MAX, GROUP_KEYS_MAX, SORT_KEYS_MAX},
     message::ErrorCode,
     value::{ColumnType, Value},
 };
 use core::cmp::Ordering;
 
 const HASH_BYTES: usize = 4;
-const SEEN_BYTES: usize = HASH_BYTES + 3;
+const SEEN_BYTES: usize = HASH_BYTES + 5;
 const HASH_START: u32 = 0x811C_9DC5;
+/// Rows that are kept in order while others come; more are sorted in the end, where there is memory for all.
+const PLACED_ROWS_MAX: u64 = 4096;
 
 /// Bytes of a record and of a value already seen.
 pub(super) fn sizes(plan: &Plan) -> (usize, usize) {
@@ -88,34 +87,32 @@ fn hash_of(record: &[u8]) -> u32 {
 }
 
 /// The record with these values behind its hash, if there is one.
-fn find<const BYTES: usize>(
-    work: &Workspace<BYTES>,
+fn find<M: Memory>(
+    work: &M,
     hash: u32,
     values: &[Value<'_>],
     kinds: impl Iterator<Item = ColumnType> + Clone,
     first: usize,
 ) -> Option<usize> {
-    let is_it = |index: usize| {
-        let record = work.record(index);
+    let is_it = |record: &[u8]| {
         hash_of(record) == hash
             && load_all(record.get(HASH_BYTES..).unwrap_or_default(), kinds.clone())
                 .zip(values)
                 .all(|(there, value)| order(there, *value) == Ordering::Equal)
     };
-    let records = work.records();
-    if first < records && is_it(first) {
+    if first < work.records() && is_it(work.record(first)) {
         return Some(first);
     }
-    (0..records).find(|index| is_it(*index))
+    work.find(hash, is_it)
 }
 
 // ---- Groups ----
 
 /// Takes a row into its group. Rows of one group often come together: `last` is where the row before went.
 #[inline(never)]
-pub(super) fn take_row<'v, const BYTES: usize>(
+pub(super) fn take_row<'v, M: Memory>(
     plan: &Plan,
-    work: &mut Workspace<BYTES>,
+    work: &mut M,
     scope: &Scope<'_, 'v>,
     bump: &mut Bump<'v>,
     last: &mut usize,
@@ -144,7 +141,8 @@ pub(super) fn take_row<'v, const BYTES: usize>(
             && let Some(state) = work.record_mut(*last).get_mut(at..at + bytes)
             && !aggregate::take_at_once(used.aggregate, state, value)
         {
-            aggregate::take(used.aggregate, state, value).map_err(|fault| fault.at(used.node))?;
+            let time_us = if let Some(Value::Timestamp(us)) = scope.cells.first() { *us } else { 0 };
+            aggregate::take(used.aggregate, state, value, time_us).map_err(|fault| fault.at(used.node))?;
         }
         at += bytes;
     }
@@ -153,9 +151,9 @@ pub(super) fn take_row<'v, const BYTES: usize>(
 
 /// The number of a row's group; a new one if it is its first row.
 #[inline(never)]
-fn group<'v, const BYTES: usize>(
+fn group<'v, M: Memory>(
     plan: &Plan,
-    work: &mut Workspace<BYTES>,
+    work: &mut M,
     scope: &Scope<'_, 'v>,
     bump: &mut Bump<'v>,
     last: usize,
@@ -170,9 +168,9 @@ fn group<'v, const BYTES: usize>(
 }
 
 /// The number of the group with these keys; a new one if there is none.
-fn group_of<const BYTES: usize>(
+fn group_of<M: Memory>(
     plan: &Plan,
-    work: &mut Workspace<BYTES>,
+    work: &mut M,
     hash: u32,
     values: &[Value<'_>],
     last: usize,
@@ -185,12 +183,12 @@ fn group_of<const BYTES: usize>(
         return Ok(index);
     }
     let node = plan.keys.first().map_or(0, |key| key.node);
-    let is_counted_out = work.records() >= GROUPS_MAX;
-    let refused = full(node, is_counted_out, "GROUPS_MAX: more groups than the board keeps");
+    let is_counted_out = work.records() >= M::GROUPS_MAX;
+    let refused = full(node, is_counted_out, "GROUPS_MAX: more groups than can be kept");
     if is_counted_out {
         return Err(refused);
     }
-    let index = work.push().map_err(|_| refused)?;
+    let index = work.push(hash).map_err(|_| refused)?;
     let record = work.record_mut(index);
     record[..HASH_BYTES].copy_from_slice(&hash.to_le_bytes());
     let keys = values.iter().zip(&plan.keys).map(|(value, key)| (*value, key.kind, key.node));
@@ -200,32 +198,33 @@ fn group_of<const BYTES: usize>(
 
 /// Which aggregate of which group has seen a value.
 fn seen_of(group: usize, index: usize) -> [u8; SEEN_BYTES - HASH_BYTES] {
-    let [low, high] = (group as u16).to_le_bytes();
-    [low, high, index as u8]
+    let [a, b, c, d] = (group as u32).to_le_bytes();
+    [a, b, c, d, index as u8]
 }
 
 /// Whether an aggregate of different values sees this one for the first time in its group.
 #[inline(never)]
-fn is_new<const BYTES: usize>(
-    work: &mut Workspace<BYTES>,
+fn is_new<M: Memory>(
+    work: &mut M,
     group: usize,
     index: usize,
     value: Value<'_>,
     node: u8,
 ) -> Result<bool, Fault> {
     let mut head = [0; SEEN_BYTES];
-    head[..HASH_BYTES].copy_from_slice(&mix(HASH_START, value).to_le_bytes());
+    let hash = mix(mix(HASH_START, value), Value::Int(group as i64));
+    head[..HASH_BYTES].copy_from_slice(&hash.to_le_bytes());
     head[HASH_BYTES..].copy_from_slice(&seen_of(group, index));
-    for seen in 0..work.values() {
-        let (there, place) = work.value(seen).split_at(SEEN_BYTES);
-        if there == head && order(load(place), value) == Ordering::Equal {
-            return Ok(false);
-        }
+    let is_seen = work.has_value(hash, |seen| {
+        let (there, place) = seen.split_at(SEEN_BYTES);
+        there == head && order(load(place), value) == Ordering::Equal
+    });
+    if is_seen {
+        return Ok(false);
     }
-    let is_counted_out = work.values() >= DISTINCT_VALUES_MAX;
-    let refused =
-        full(node, is_counted_out, "DISTINCT_VALUES_MAX: more different values than the board keeps");
-    let room = work.push_value(DISTINCT_VALUES_MAX).map_err(|_| refused)?;
+    let is_counted_out = work.values() >= M::DISTINCT_VALUES_MAX;
+    let refused = full(node, is_counted_out, "DISTINCT_VALUES_MAX: more different values than can be kept");
+    let room = work.push_value(hash).map_err(|_| refused)?;
     let (there, place) = room.split_at_mut(SEEN_BYTES);
     there.copy_from_slice(&head);
     store(value, place).map_err(|_| too_long(node))?;
@@ -233,11 +232,7 @@ fn is_new<const BYTES: usize>(
 }
 
 /// Takes all groups of `from`, a workspace of the same plan, into those of `work`.
-pub(super) fn merge<const BYTES: usize, const FROM: usize>(
-    plan: &Plan,
-    work: &mut Workspace<BYTES>,
-    from: &Workspace<FROM>,
-) -> Result<(), Fault> {
+pub(super) fn merge<M: Memory, F: Memory>(plan: &Plan, work: &mut M, from: &F) -> Result<(), Fault> {
     let keys_bytes = plan.keys.iter().map(|key| place_bytes(key.kind)).sum::<usize>();
     for index in 0..from.records() {
         let record = from.record(index);
@@ -262,9 +257,9 @@ pub(super) fn merge<const BYTES: usize, const FROM: usize>(
 }
 
 /// Takes the values that an aggregate of different values has seen in a group of `from`.
-fn merge_seen<const BYTES: usize, const FROM: usize>(
-    work: &mut Workspace<BYTES>,
-    from: &Workspace<FROM>,
+fn merge_seen<M: Memory, F: Memory>(
+    work: &mut M,
+    from: &F,
     [group_from, group, nth]: [usize; 3],
     state: core::ops::Range<usize>,
     used: &AggregateUse,
@@ -278,14 +273,14 @@ fn merge_seen<const BYTES: usize, const FROM: usize>(
         if is_new(work, group, nth, value, used.node)?
             && let Some(state) = work.record_mut(group).get_mut(state.clone())
         {
-            aggregate::take(used.aggregate, state, &value).map_err(|fault| fault.at(used.node))?;
+            aggregate::take(used.aggregate, state, &value, 0).map_err(|fault| fault.at(used.node))?;
         }
     }
     Ok(())
 }
 
 /// Counts rows of the only group without looking at them: all its aggregates are `count(*)`.
-pub(super) fn count_rows<const BYTES: usize>(plan: &Plan, work: &mut Workspace<BYTES>, rows: u64) {
+pub(super) fn count_rows<M: Memory>(plan: &Plan, work: &mut M, rows: u64) {
     let states = work.record_mut(0).get_mut(HASH_BYTES..).unwrap_or_default();
     for state in states.chunks_exact_mut(8).take(plan.aggregates.len()) {
         aggregate::count(state, rows);
@@ -296,9 +291,9 @@ pub(super) fn count_rows<const BYTES: usize>(plan: &Plan, work: &mut Workspace<B
 
 /// Keeps a row if it is among the first `keep` in the order so far.
 #[inline(never)]
-pub(super) fn sort_row<'v, const BYTES: usize>(
+pub(super) fn sort_row<'v, M: Memory>(
     plan: &Plan,
-    work: &mut Workspace<BYTES>,
+    work: &mut M,
     scope: &Scope<'_, 'v>,
     bump: &mut Bump<'v>,
     keep: Option<u64>,
@@ -309,28 +304,37 @@ pub(super) fn sort_row<'v, const BYTES: usize>(
     }
     let keys = &keys[..plan.order.len()];
     let kinds = plan.order.iter().map(|key| key.kind);
-    let place = work.order.partition_point(|there| {
-        let there = load_all(work.record(usize::from(*there)), kinds.clone());
-        compare(plan, there, keys.iter().copied()) != Ordering::Greater
-    });
-    let is_enough = keep.is_some_and(|keep| work.order.len() as u64 >= keep);
-    if is_enough && place == work.order.len() {
+    // What is sorted at once in the end needs no place yet, unless only the first few rows are kept.
+    let is_placed = !M::SORTS_AT_ONCE || keep.is_some_and(|keep| keep <= PLACED_ROWS_MAX);
+    let (mut place, mut high) = (if is_placed { 0 } else { work.ordered() }, work.ordered());
+    while place < high {
+        let middle = place.midpoint(high);
+        let there = load_all(work.record(work.at(middle)), kinds.clone());
+        if compare(plan, there, keys.iter().copied()) == Ordering::Greater {
+            high = middle;
+        } else {
+            place = middle + 1;
+        }
+    }
+    let is_enough = is_placed && keep.is_some_and(|keep| work.ordered() as u64 >= keep);
+    if is_enough && place == work.ordered() {
         return Ok(());
     }
     let node = plan.order.first().map_or(0, |key| key.node);
-    let record = match work.order.last().copied().filter(|_| is_enough) {
+    let record = match work.ordered().checked_sub(1).filter(|_| is_enough) {
         Some(last) => {
-            work.order.pop();
-            usize::from(last)
+            let record = work.at(last);
+            work.remove(last);
+            record
         }
         None => {
-            let is_counted_out = work.records() >= SORT_ROWS_MAX;
-            let refused = full(
-                node,
-                is_counted_out,
-                "SORT_ROWS_MAX: more rows to sort than the board keeps; add LIMIT",
-            );
-            work.push().map_err(|_| refused)?
+            let is_counted_out = work.records() >= M::SORT_ROWS_MAX;
+            let refused =
+                full(node, is_counted_out, "SORT_ROWS_MAX: more rows to sort than can be kept; add LIMIT");
+            if is_counted_out {
+                return Err(refused);
+            }
+            work.push(0).map_err(|_| refused)?
         }
     };
     let keys_stored = keys.iter().zip(&plan.order).map(|(value, key)| (*value, key.kind, key.node));
@@ -343,15 +347,15 @@ pub(super) fn sort_row<'v, const BYTES: usize>(
         store(value, place).map_err(|_| too_long(output.node))?;
         places = rest;
     }
-    let _ = work.order.insert(place, record as u16); // there is room for every record
+    work.insert(place, record);
     Ok(())
 }
 
 /// Keeps a row if none is equal to it.
 #[inline(never)]
-pub(super) fn distinct_row<'v, const BYTES: usize>(
+pub(super) fn distinct_row<'v, M: Memory>(
     plan: &Plan,
-    work: &mut Workspace<BYTES>,
+    work: &mut M,
     scope: &Scope<'_, 'v>,
     bump: &mut Bump<'v>,
 ) -> Result<(), Fault> {
@@ -366,9 +370,12 @@ pub(super) fn distinct_row<'v, const BYTES: usize>(
     if find(work, hash, values, kinds, work.records().saturating_sub(1)).is_some() {
         return Ok(());
     }
-    let is_counted_out = work.records() >= DISTINCT_ROWS_MAX;
-    let refused = full(0, is_counted_out, "DISTINCT_ROWS_MAX: more different rows than the board keeps");
-    let record = work.push().map_err(|_| refused)?;
+    let is_counted_out = work.records() >= M::DISTINCT_ROWS_MAX;
+    let refused = full(0, is_counted_out, "DISTINCT_ROWS_MAX: more different rows than can be kept");
+    if is_counted_out {
+        return Err(refused);
+    }
+    let record = work.push(hash).map_err(|_| refused)?;
     let record = work.record_mut(record);
     record[..HASH_BYTES].copy_from_slice(&hash.to_le_bytes());
     let outputs = values.iter().zip(&plan.outputs).map(|(value, output)| (*value, output.kind, output.node));

@@ -165,6 +165,8 @@ pub enum Aggregate {
     Range,
     First,
     Last,
+    FirstAt,
+    LastAt,
     Stddev,
     Variance,
 }

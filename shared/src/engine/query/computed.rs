@@ -2,15 +2,21 @@
 
 use super::{Phase, Progress, Query, RowSink, sink_failure};
 use crate::{
-    engine::{plan::Mode, records::Sorted},
+    engine::{plan::Mode, records::Sorted, workspace::Memory},
     message::Failure,
     rowcode::RowError,
 };
 
-impl<const BYTES: usize> Query<BYTES> {
-    /// Puts one record in its place.
+impl<M: Memory> Query<M> {
+    /// Puts one record in its place, or all of them.
     #[inline(never)]
     pub(super) fn finish(&mut self, record: usize) -> Result<(), Failure> {
+        if M::SORTS_AT_ONCE && Sorted::can_arrange(&self.plan, &self.select) {
+            let sorted = Sorted { select: &self.select, plan: &self.plan, text: &self.text };
+            sorted.arrange(&mut self.work).map_err(|fault| self.failure(fault))?;
+            self.phase = Phase::Emit(0);
+            return Ok(());
+        }
         if record >= self.work.records() || self.plan.mode == Mode::Sort {
             self.phase = Phase::Emit(0);
             return Ok(());
@@ -19,17 +25,16 @@ impl<const BYTES: usize> Query<BYTES> {
         let place = sorted.place(&self.work, record).map_err(|fault| self.failure(fault))?;
         if let Some(place) = place {
             if let Some(same) = place.instead_of {
-                self.work.order.remove(same);
+                self.work.remove(same);
             }
-            // As many as there are records fit.
-            let _ = self.work.order.insert(place.at, record as u16);
+            self.work.insert(place.at, record);
         }
         self.phase = Phase::Finish(record + 1);
         Ok(())
     }
 
     pub(super) fn rows_computed(&self) -> u64 {
-        let all = self.work.order.len() as u64;
+        let all = self.work.ordered() as u64;
         let left = all.saturating_sub(self.select.offset);
         self.select.limit.map_or(left, |limit| left.min(limit))
     }
@@ -40,7 +45,7 @@ impl<const BYTES: usize> Query<BYTES> {
         let sorted = Sorted { select: &self.select, plan: &self.plan, text: &self.text };
         while at < end {
             let place = (self.select.offset + at) as usize;
-            let record = self.work.order.get(place).copied().map_or(0, usize::from);
+            let record = self.work.at(place);
             let mut pushed = Ok(());
             sorted
                 .row(&self.work, record, &mut |cells| pushed = sink.push(cells))

@@ -2,12 +2,12 @@
 
 use super::Query;
 use crate::{
-    engine::{plan::Mode, records, scan::Pages},
-    limits::{DISTINCT_ROWS_MAX, DISTINCT_VALUES_MAX, GROUPS_MAX, SORT_ROWS_MAX},
+    engine::{plan::Mode, records, scan::Pages, workspace::Memory},
+    limits::WORKSPACE_BYTES,
     page::Page,
 };
 
-impl<const BYTES: usize> Query<BYTES> {
+impl<M: Memory> Query<M> {
     /// Says how the query is run, a step at a time.
     #[inline(never)]
     pub fn explain(&self, pages: &impl Pages, mut say: impl FnMut(&'static str, core::fmt::Arguments<'_>)) {
@@ -29,18 +29,21 @@ impl<const BYTES: usize> Query<BYTES> {
             say("period", format_args!("a first scan finds its last row"));
         }
         let (record_bytes, _) = records::sizes(&self.plan);
-        let records_max = BYTES.checked_div(record_bytes).unwrap_or(0);
+        let records_max = WORKSPACE_BYTES.checked_div(record_bytes).unwrap_or(0);
         match self.plan.mode {
             Mode::Stream => say("answer", format_args!("a stream; nothing is kept")),
             Mode::Sort => say(
                 "answer",
-                format_args!("sorted; up to {} rows of {record_bytes} bytes", records_max.min(SORT_ROWS_MAX)),
+                format_args!(
+                    "sorted; up to {} rows of {record_bytes} bytes",
+                    records_max.min(M::SORT_ROWS_MAX)
+                ),
             ),
             Mode::Distinct => say(
                 "answer",
                 format_args!(
                     "different rows; up to {} of {record_bytes} bytes",
-                    records_max.min(DISTINCT_ROWS_MAX)
+                    records_max.min(M::DISTINCT_ROWS_MAX)
                 ),
             ),
             Mode::Group => say(
@@ -49,12 +52,12 @@ impl<const BYTES: usize> Query<BYTES> {
                     "groups by {} keys with {} aggregates; up to {} of {record_bytes} bytes",
                     self.plan.keys.len(),
                     self.plan.aggregates.len(),
-                    records_max.min(GROUPS_MAX),
+                    records_max.min(M::GROUPS_MAX),
                 ),
             ),
         }
         if self.plan.aggregates.iter().any(|aggregate| aggregate.distinct) {
-            say("distinct", format_args!("up to {DISTINCT_VALUES_MAX} values"));
+            say("distinct", format_args!("up to {} values", M::DISTINCT_VALUES_MAX));
         }
     }
 }

@@ -7,6 +7,7 @@ use crate::{
         filter::Filter,
         plan::TimeRange,
         scan::{PageRows, Pages},
+        workspace::Memory,
     },
     message::{ErrorCode, Failure},
     page::Page,
@@ -14,7 +15,7 @@ use crate::{
     value::Value,
 };
 
-impl<const BYTES: usize> Query<BYTES> {
+impl<M: Memory> Query<M> {
     #[inline(never)]
     pub(super) fn look_for_period(&mut self, pages: &impl Pages, latest: Option<i64>) -> Result<(), Failure> {
         let is_period = |node: &Node| matches!(node, Node::Period(..));

@@ -7,6 +7,7 @@ use crate::{
         plan::{Mode, Plan},
         records,
         scan::{PageRows, Pages, ScanFault},
+        workspace::Memory,
     },
     limits::{COLUMNS_MAX, EXPRESSION_TEXT_BYTES_MAX},
     message::Failure,
@@ -14,7 +15,7 @@ use crate::{
     rowcode::RowError,
 };
 
-impl<const BYTES: usize> Query<BYTES> {
+impl<M: Memory> Query<M> {
     /// The page at which reading goes on; none at the end. Counts what is gone.
     fn next_page<'p>(&mut self, pages: &'p impl Pages) -> Result<Option<Page<'p>>, Failure> {
         if self.next >= self.rows.end {
@@ -126,7 +127,7 @@ impl<const BYTES: usize> Query<BYTES> {
     pub(super) fn gather(&mut self, pages: &impl Pages) -> Result<(), Failure> {
         if self.plan.mode == Mode::Group && self.plan.keys.is_empty() && self.work.records() == 0 {
             // Without GROUP BY there is one group, even of no rows.
-            self.work.push().map_err(|_| capacity("WORKSPACE_BYTES: ask for fewer aggregates at once"))?;
+            self.work.push(0).map_err(|_| capacity("WORKSPACE_BYTES: ask for fewer aggregates at once"))?;
         }
         let Some(page) = self.next_page_in_time(pages)? else {
             self.phase = Phase::Finish(0);

@@ -6,10 +6,10 @@ use crate::{
         aggregate,
         eval::{Fault, Scope},
         number::order,
-        plan::{Mode, Plan},
+        plan::{Key, Mode, Plan},
         query::fitted,
         record::place_bytes,
-        workspace::Workspace,
+        workspace::Memory,
     },
     limits::{AGGREGATES_MAX, COLUMNS_MAX, EXPRESSION_TEXT_BYTES_MAX, GROUP_KEYS_MAX, SORT_KEYS_MAX},
     sql::tree::Select,
@@ -20,6 +20,9 @@ use core::cmp::Ordering;
 /// Values that the expressions of a group or of a different row may use.
 const SLOTS_MAX: usize =
     if COLUMNS_MAX > GROUP_KEYS_MAX + AGGREGATES_MAX { COLUMNS_MAX } else { GROUP_KEYS_MAX + AGGREGATES_MAX };
+
+/// Keys that a record begins with.
+const STORED_KEYS_MAX: usize = if SORT_KEYS_MAX > GROUP_KEYS_MAX { SORT_KEYS_MAX } else { GROUP_KEYS_MAX };
 
 /// Where a record stands in the answer, and the place of the one that gives the same row later and goes.
 pub(in crate::engine) struct Placed {
@@ -35,10 +38,73 @@ pub(in crate::engine) struct Sorted<'s> {
 }
 
 impl Sorted<'_> {
+    /// Whether the order of records does not depend on which other rows there are.
+    pub(in crate::engine) fn can_arrange(plan: &Plan, select: &Select) -> bool {
+        plan.mode != Mode::Group || !select.distinct
+    }
+
+    /// Puts all records in their order.
+    pub(in crate::engine) fn arrange<M: Memory>(&self, work: &mut M) -> Result<(), Fault> {
+        if self.plan.mode != Mode::Sort {
+            for record in 0..work.records() {
+                if self.select.having.is_none() || self.has(work, record)? {
+                    work.insert(work.ordered(), record);
+                }
+            }
+        }
+        let mut fault = None;
+        if self.plan.mode != Mode::Distinct || !self.plan.order.is_empty() {
+            work.sort(|work, a, b| {
+                self.compare_records(work, a, b).unwrap_or_else(|found| {
+                    fault = Some(found);
+                    Ordering::Equal
+                })
+            });
+        }
+        fault.map_or(Ok(()), Err)
+    }
+
+    /// Whether HAVING lets a record through.
+    fn has<M: Memory>(&self, work: &M, record: usize) -> Result<bool, Fault> {
+        let mut scratch = [0; EXPRESSION_TEXT_BYTES_MAX];
+        let slots = self.slots(work, record)?;
+        self.select.having.map_or(Ok(true), |having| self.scope(&slots).holds(having, &mut &mut scratch[..]))
+    }
+
+    fn compare_records<M: Memory>(&self, work: &M, a: usize, b: usize) -> Result<Ordering, Fault> {
+        let Plan { mode, order: keys, keys: grouped_by, .. } = self.plan;
+        let stored = |record, at, keys: &[Key]| {
+            let places = work.record(record).get(at..).unwrap_or_default();
+            let kinds = keys.iter().map(|key| key.kind).collect::<heapless::Vec<_, STORED_KEYS_MAX>>();
+            load_all(places, kinds.into_iter())
+        };
+        if *mode == Mode::Sort {
+            return Ok(compare(self.plan, stored(a, 0, keys), stored(b, 0, keys)));
+        }
+        let mut ordering = Ordering::Equal;
+        if !keys.is_empty() {
+            let (slots_a, slots_b) = (self.slots(work, a)?, self.slots(work, b)?);
+            let (mut scratch_a, mut scratch_b) =
+                ([0; EXPRESSION_TEXT_BYTES_MAX], [0; EXPRESSION_TEXT_BYTES_MAX]);
+            let (mut bump_a, mut bump_b) = (&mut scratch_a[..], &mut scratch_b[..]);
+            let mut values = [[Value::Null; SORT_KEYS_MAX]; 2];
+            for (place, key) in keys.iter().enumerate() {
+                values[0][place] = self.scope(&slots_a).eval(key.node, &mut bump_a)?;
+                values[1][place] = self.scope(&slots_b).eval(key.node, &mut bump_b)?;
+            }
+            let [a, b] = values;
+            ordering = compare(self.plan, a.into_iter(), b.into_iter());
+        }
+        Ok(ordering.then_with(|| {
+            let (a, b) = (stored(a, HASH_BYTES, grouped_by), stored(b, HASH_BYTES, grouped_by));
+            a.zip(b).map(|(a, b)| order(a, b)).find(|ordering| ordering.is_ne()).unwrap_or(Ordering::Equal)
+        }))
+    }
+
     /// Where a record stands among those that are in order already; none if it is left out.
-    pub(in crate::engine) fn place<const BYTES: usize>(
+    pub(in crate::engine) fn place<M: Memory>(
         &self,
-        work: &Workspace<BYTES>,
+        work: &M,
         record: usize,
     ) -> Result<Option<Placed>, Fault> {
         let mut scratch = [0; EXPRESSION_TEXT_BYTES_MAX];
@@ -51,16 +117,16 @@ impl Sorted<'_> {
             return Ok(None);
         }
         if self.plan.mode == Mode::Distinct && self.plan.order.is_empty() {
-            return Ok(Some(Placed { at: work.order.len(), instead_of: None })); // in the order in which they came
+            return Ok(Some(Placed { at: work.ordered(), instead_of: None })); // in the order in which they came
         }
         let mut keys = [Value::Null; SORT_KEYS_MAX];
         for (value, key) in keys.iter_mut().zip(&self.plan.order) {
             *value = scope.eval(key.node, &mut bump)?;
         }
-        let (mut low, mut high) = (0, work.order.len());
+        let (mut low, mut high) = (0, work.ordered());
         while low < high {
             let middle = (low + high) / 2;
-            let there = work.order.get(middle).copied().map_or(0, usize::from);
+            let there = work.at(middle);
             if self.is_after(work, there, &keys, &slots)? {
                 high = middle;
             } else {
@@ -77,9 +143,9 @@ impl Sorted<'_> {
     }
 
     /// Whether a record comes after one with these keys; groups that tie are ordered by what they are grouped by.
-    fn is_after<const BYTES: usize>(
+    fn is_after<M: Memory>(
         &self,
-        work: &Workspace<BYTES>,
+        work: &M,
         there: usize,
         keys: &[Value<'_>],
         slots: &[Value<'_>],
@@ -99,11 +165,7 @@ impl Sorted<'_> {
     }
 
     /// The place of a group that was kept and gives the same row.
-    fn repeated<const BYTES: usize>(
-        &self,
-        work: &Workspace<BYTES>,
-        record: usize,
-    ) -> Result<Option<usize>, Fault> {
+    fn repeated<M: Memory>(&self, work: &M, record: usize) -> Result<Option<usize>, Fault> {
         let mut scratch = [0; EXPRESSION_TEXT_BYTES_MAX];
         let slots = self.slots(work, record)?;
         let mut bump = &mut scratch[..];
@@ -111,9 +173,9 @@ impl Sorted<'_> {
         for (cell, output) in row.iter_mut().zip(&self.plan.outputs) {
             *cell = fitted(self.scope(&slots).eval(output.node, &mut bump)?, output.kind);
         }
-        for (place, there) in work.order.iter().enumerate() {
+        for place in 0..work.ordered() {
             let mut is_same = true;
-            self.row(work, usize::from(*there), &mut |cells| {
+            self.row(work, work.at(place), &mut |cells| {
                 is_same = cells.iter().zip(&row).all(|(a, b)| order(*a, *b) == Ordering::Equal);
             })?;
             if is_same {
@@ -124,9 +186,9 @@ impl Sorted<'_> {
     }
 
     /// Makes the row of a record and gives it away.
-    pub(in crate::engine) fn row<const BYTES: usize>(
+    pub(in crate::engine) fn row<M: Memory>(
         &self,
-        work: &Workspace<BYTES>,
+        work: &M,
         record: usize,
         give: &mut dyn FnMut(&[Value<'_>]),
     ) -> Result<(), Fault> {
@@ -158,11 +220,7 @@ impl Sorted<'_> {
     }
 
     /// The keys and aggregates of a group, or the columns of a different row.
-    fn slots<'w, const BYTES: usize>(
-        &self,
-        work: &'w Workspace<BYTES>,
-        record: usize,
-    ) -> Result<[Value<'w>; SLOTS_MAX], Fault> {
+    fn slots<'w, M: Memory>(&self, work: &'w M, record: usize) -> Result<[Value<'w>; SLOTS_MAX], Fault> {
         let mut slots = [Value::Null; SLOTS_MAX];
         let places = work.record(record).get(HASH_BYTES..).unwrap_or_default();
         if self.plan.mode != Mode::Group {

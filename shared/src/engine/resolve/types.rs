@@ -385,6 +385,7 @@ impl Resolver<'_, '_> {
                 }
             }
             Aggregate::Min | Aggregate::Max | Aggregate::First | Aggregate::Last => of,
+            Aggregate::FirstAt | Aggregate::LastAt => TIMESTAMP,
         })
     }
 }

@@ -21,7 +21,7 @@ enum Callee {
     Period,
 }
 
-const CALLEES: [(&str, Callee); 25] = [
+const CALLEES: [(&str, Callee); 27] = [
     ("abs", Callee::Function(Function::Abs)),
     ("round", Callee::Function(Function::Round)),
     ("floor", Callee::Function(Function::Floor)),
@@ -39,6 +39,8 @@ const CALLEES: [(&str, Callee); 25] = [
     ("range", Callee::Aggregate(Aggregate::Range)),
     ("first", Callee::Aggregate(Aggregate::First)),
     ("last", Callee::Aggregate(Aggregate::Last)),
+    ("first_at", Callee::Aggregate(Aggregate::FirstAt)),
+    ("last_at", Callee::Aggregate(Aggregate::LastAt)),
     ("stddev", Callee::Aggregate(Aggregate::Stddev)),
     ("stddev_samp", Callee::Aggregate(Aggregate::Stddev)),
     ("variance", Callee::Aggregate(Aggregate::Variance)),
