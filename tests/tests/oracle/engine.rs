@@ -2,7 +2,7 @@
 
 use picolake_tests::oracle::{Answer, Cell, Engine, Table};
 use shared::{
-    engine::{Pages, Progress, Query, RowSink},
+    engine::{Pages, Progress, Query, RowSink, Workspace},
     limits::PAGE_BYTES,
     message::{ErrorCode, Failure},
     page::{Page, PageBuffer, PageWriter},
@@ -24,7 +24,7 @@ pub(crate) struct PagesEngine {
     pages: TablePages,
     rows: u64,
     now_us: i64,
-    query: Box<Query<WORKSPACE_BYTES>>,
+    query: Box<Query<Workspace<WORKSPACE_BYTES>>>,
     /// Cells so far that are not of their column's type: integers that overflowed into floats.
     pub(crate) misfits: u64,
 }

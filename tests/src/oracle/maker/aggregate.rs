@@ -21,6 +21,10 @@ impl Maker<'_> {
             Kind::Bool | Kind::Text | Kind::Moment => 4,
         };
         let choice = self.dice.below(choices);
+        if kind == Kind::Moment && self.dice.percent(30) {
+            let (of, name) = (self.kind(), self.dice.pick(&["first_at", "last_at"]));
+            return aggregate(name, false, self.of(of, 1));
+        }
         if choice < 4 {
             let name = self.dice.pick(&["min", "max", "min", "max", "first", "last"]);
             return aggregate(name, is_distinct && name.starts_with('m'), self.of(kind, 1));
