@@ -10,6 +10,7 @@
 mod columns;
 mod computed;
 mod context;
+mod memory;
 mod scan;
 mod source;
 mod statement;
@@ -17,6 +18,7 @@ mod statement;
 pub use columns::{OwnedColumn, United};
 pub use computed::Computed;
 pub use context::{Context, Progress, ProgressSender};
+pub use memory::{LargeMemory, QUERY_BYTES_MAX};
 pub use scan::{Leg, Pin, Scan, Step};
 pub use source::{Batch, Source};
 pub use statement::Statement;

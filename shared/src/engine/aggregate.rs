@@ -149,10 +149,59 @@ pub(super) fn merge(aggregate: Aggregate, state: &mut [u8], from: &[u8]) -> Resu
             merge(Aggregate::Min, low, from_low)?;
             merge(Aggregate::Max, high, from_high)?;
         }
-        Aggregate::Min | Aggregate::Max => take_known(aggregate, state, from, 0)?,
+        Aggregate::Min | Aggregate::Max => take_if_known(aggregate, state, load(from), 0)?,
         Aggregate::First | Aggregate::Last | Aggregate::FirstAt | Aggregate::LastAt => {
             let place = from.get(TIME_BYTES..).unwrap_or_default();
-            take_known(aggregate, state, place, get_u64(from, 0).cast_signed())?;
+            take_if_known(aggregate, state, load(place), get_u64(from, 0).cast_signed())?;
+        }
+    }
+    Ok(())
+}
+
+/// Takes what another has computed of other rows in place of an aggregate; see [`super::fragment::partials`].
+pub(super) fn absorb<'v>(
+    aggregate: Aggregate,
+    state: &mut [u8],
+    partials: &mut impl Iterator<Item = Value<'v>>,
+) -> Result<(), AggregateFault> {
+    let mut next = || partials.next().unwrap_or(Value::Null);
+    let rows = |value: Value<'_>| if let Value::Int(rows) = value { rows.max(0).cast_unsigned() } else { 0 };
+    let number = |value: Value<'_>| Number::of(value).map_or(0.0, Number::to_f64);
+    match aggregate {
+        Aggregate::Count => count(state, rows(next())),
+        Aggregate::Sum => {
+            let value = next();
+            if value != Value::Null {
+                take_into_sum(state, &value);
+            }
+        }
+        Aggregate::Avg => {
+            let (value, known) = (next(), rows(next()));
+            if value != Value::Null {
+                take_into_sum(state, &value);
+                let mut sum = Sum::load(state);
+                sum.count = (sum.count - 1).saturating_add(known);
+                sum.store(state);
+            }
+        }
+        Aggregate::Min | Aggregate::Max => take_if_known(aggregate, state, next(), 0)?,
+        Aggregate::Range => {
+            let (low, high) = state.split_at_mut(state.len() / 2);
+            take_if_known(Aggregate::Min, low, next(), 0)?;
+            take_if_known(Aggregate::Max, high, next(), 0)?;
+        }
+        Aggregate::First | Aggregate::Last | Aggregate::FirstAt | Aggregate::LastAt => {
+            let value = next();
+            if let Value::Timestamp(time_us) = next() {
+                take_if_known(aggregate, state, value, time_us)?;
+            }
+        }
+        Aggregate::Stddev | Aggregate::Variance => {
+            let (known, mean, variance) = (rows(next()), number(next()), number(next()));
+            let mut spread = Spread::load(state);
+            let squares = variance * known.saturating_sub(1) as f64;
+            spread.merge(&Spread { count: known, mean, squares });
+            spread.store(state);
         }
     }
     Ok(())
@@ -187,17 +236,13 @@ pub(super) fn finish(aggregate: Aggregate, state: &[u8]) -> Result<Value<'_>, Ag
     })
 }
 
-/// Takes the value at a place, if there is one.
-fn take_known(
+fn take_if_known(
     aggregate: Aggregate,
     state: &mut [u8],
-    place: &[u8],
+    value: Value<'_>,
     time_us: i64,
 ) -> Result<(), AggregateFault> {
-    match load(place) {
-        Value::Null => Ok(()),
-        value => take(aggregate, state, &value, time_us),
-    }
+    if value == Value::Null { Ok(()) } else { take(aggregate, state, &value, time_us) }
 }
 
 fn take_into_sum(state: &mut [u8], value: &Value<'_>) {

@@ -5,6 +5,7 @@
 //!   scan ──▶ eval ──▶ records ──▶ aggregate    rows of pages, values of expressions, what is kept of them
 //!                        └── workspace ── record     in fixed memory
 //!   query                                      all of it, step by step
+//!   fragment                                   the part of it that another is asked to do, as SQL
 //! ```
 //!
 //! What a SELECT answers is what SQLite answers for the same rows; ARCHITECTURE.md lists where it is not, and why.
@@ -13,6 +14,7 @@ mod aggregate;
 pub mod calendar;
 mod eval;
 mod filter;
+mod fragment;
 mod number;
 mod plan;
 mod query;
@@ -23,6 +25,7 @@ mod scan;
 mod text;
 mod workspace;
 
-pub use query::{Progress, Query, RowSink};
-pub use scan::Pages;
+pub use fragment::{Fragment, Target};
+pub use query::{PeriodEnd, Progress, Query, RowSink};
+pub use scan::{PageColumn, Pages};
 pub use workspace::{Full, Memory, Workspace};

@@ -11,6 +11,7 @@
 
 mod computed;
 mod explain;
+mod joined;
 mod period;
 mod reading;
 
@@ -25,7 +26,7 @@ use super::{
     workspace::{Memory, Workspace},
 };
 use crate::{
-    limits::{QUERY_TEXT_BYTES_MAX, WORKSPACE_BYTES},
+    limits::{QUERY_TEXT_BYTES_MAX, TABLE_COLUMNS_MAX, WORKSPACE_BYTES},
     message::{ErrorCode, Failure},
     page::Page,
     rowcode::RowError,
@@ -37,6 +38,8 @@ use crate::{
     value::{ColumnType, Value},
 };
 use core::ops::Range;
+
+pub use joined::PeriodEnd;
 
 /// Where the rows of an answer go.
 pub trait RowSink {
@@ -72,9 +75,9 @@ enum Phase {
 /// A query and all it needs. Large: it stands in static memory.
 #[derive(Clone, Debug)]
 pub struct Query<M: Memory = Workspace<WORKSPACE_BYTES>> {
-    text: heapless::String<QUERY_TEXT_BYTES_MAX>,
-    select: Select,
-    plan: Plan,
+    pub(super) text: heapless::String<QUERY_TEXT_BYTES_MAX>,
+    pub(super) select: Select,
+    pub(super) plan: Plan,
     work: M,
     phase: Phase,
     /// The rows that are asked about: those of the table when the query came.
@@ -135,6 +138,10 @@ impl<M: Memory> Query<M> {
             Failure::new(ErrorCode::TooLong, QUERY_TEXT_BYTES_MAX, hint)
         })?;
         sql::parse_into(text, &mut self.select)?;
+        if columns.len() > TABLE_COLUMNS_MAX {
+            let hint = format_args!("TABLE_COLUMNS_MAX: at most {TABLE_COLUMNS_MAX} columns");
+            return Err(Failure::new(ErrorCode::Capacity, self.select.from.start.into(), hint));
+        }
         resolve(&mut self.select, &mut self.text, columns, now_us, &mut self.plan)?;
         self.rows = rows;
         self.restart();

@@ -256,6 +256,36 @@ pub(super) fn merge<M: Memory, F: Memory>(plan: &Plan, work: &mut M, from: &F) -
     Ok(())
 }
 
+/// Takes a group that another has gathered: its keys, the values that must differ, and partial aggregates.
+pub(super) fn absorb<M: Memory>(plan: &Plan, work: &mut M, cells: &[Value<'_>]) -> Result<(), Fault> {
+    let mut values = [Value::Null; GROUP_KEYS_MAX];
+    let mut hash = HASH_START;
+    let mut cells = cells.iter().copied();
+    for ((value, key), cell) in values.iter_mut().zip(&plan.keys).zip(cells.by_ref()) {
+        *value = fitted(cell, key.kind);
+        hash = mix(hash, *value);
+    }
+    let group = group_of(plan, work, hash, &values[..plan.keys.len()], work.records().saturating_sub(1))?;
+    let mut seen = cells.clone();
+    let distinct = plan.aggregates.iter().filter(|used| used.distinct).count();
+    let mut partials = cells.skip(distinct);
+    let mut at = HASH_BYTES + plan.keys.iter().map(|key| place_bytes(key.kind)).sum::<usize>();
+    for (nth, used) in plan.aggregates.iter().enumerate() {
+        let bytes = aggregate::state_bytes(used);
+        if used.distinct {
+            let value = seen.next().unwrap_or(Value::Null);
+            let is_taken = value != Value::Null && is_new(work, group, nth, value, used.node)?;
+            if is_taken && let Some(state) = work.record_mut(group).get_mut(at..at + bytes) {
+                aggregate::take(used.aggregate, state, &value, 0).map_err(|fault| fault.at(used.node))?;
+            }
+        } else if let Some(state) = work.record_mut(group).get_mut(at..at + bytes) {
+            aggregate::absorb(used.aggregate, state, &mut partials).map_err(|fault| fault.at(used.node))?;
+        }
+        at += bytes;
+    }
+    Ok(())
+}
+
 /// Takes the values that an aggregate of different values has seen in a group of `from`.
 fn merge_seen<M: Memory, F: Memory>(
     work: &mut M,
@@ -365,7 +395,21 @@ pub(super) fn distinct_row<'v, M: Memory>(
         *value = fitted(scope.value(output.node, bump)?, output.kind);
         hash = mix(hash, *value);
     }
-    let values = &values[..plan.outputs.len()];
+    keep(plan, work, hash, &values[..plan.outputs.len()])
+}
+
+/// Keeps a row of values that others made, if none is equal to it.
+pub(super) fn keep_distinct<M: Memory>(plan: &Plan, work: &mut M, cells: &[Value<'_>]) -> Result<(), Fault> {
+    let mut values = [Value::Null; COLUMNS_MAX];
+    let mut hash = HASH_START;
+    for ((value, output), cell) in values.iter_mut().zip(&plan.outputs).zip(cells) {
+        *value = fitted(*cell, output.kind);
+        hash = mix(hash, *value);
+    }
+    keep(plan, work, hash, &values[..plan.outputs.len()])
+}
+
+fn keep<M: Memory>(plan: &Plan, work: &mut M, hash: u32, values: &[Value<'_>]) -> Result<(), Fault> {
     let kinds = plan.outputs.iter().map(|output| output.kind);
     if find(work, hash, values, kinds, work.records().saturating_sub(1)).is_some() {
         return Ok(());

@@ -3,8 +3,15 @@
 use super::{
     eval::Fault,
     plan::{CELLS_MAX, Plan},
+    query::fitted,
 };
-use crate::{page::Page, rowcode::TableDecoder, schema::HIDDEN_COLUMNS, value::Value};
+use crate::{
+    limits::TABLE_COLUMNS_MAX,
+    page::Page,
+    rowcode::TableDecoder,
+    schema::HIDDEN_COLUMNS,
+    value::{ColumnType, Value},
+};
 use core::ops::Range;
 
 /// Where the pages of one table come from: a board's memory, or an archive.
@@ -21,6 +28,22 @@ pub trait Pages {
 
     /// The epoch in which the rows were written.
     fn epoch(&self) -> u64;
+
+    /// The columns of the pages, where they are not those of the query's table.
+    fn layout(&self) -> Option<&[PageColumn]> {
+        None
+    }
+}
+
+/// A column of a page whose table is not quite the query's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PageColumn {
+    /// What it holds.
+    pub kind: ColumnType,
+    /// Which column of the query's table it is.
+    pub column: u8,
+    /// What that holds: the same, or floats where these are integers.
+    pub to: ColumnType,
 }
 
 /// Why a page could not be read to its end.
@@ -73,8 +96,14 @@ impl<'p> PageRows<'p> {
         cells[width + 1] = Value::Int(pages.epoch().cast_signed());
         let offset = |time_us: u64| pages.utc_us(time_us).wrapping_sub_unsigned(time_us);
         let (first_us, last_us) = (offset(page.time_min_us()), offset(page.time_max_us()));
-        let mut decoder = page.rows(kinds.iter().copied());
-        decoder.want(plan.columns_used);
+        let decoder = match pages.layout() {
+            None => {
+                let mut decoder = page.rows(kinds.iter().copied());
+                decoder.want(plan.columns_used);
+                decoder
+            }
+            Some(layout) => page.rows(layout.iter().map(|column| column.kind)),
+        };
         Self {
             decoder,
             cells,
@@ -92,11 +121,14 @@ impl<'p> PageRows<'p> {
             if self.next >= self.rows.end {
                 return Ok(false);
             }
-            match self.decoder.next_row(&mut self.cells[..self.width]) {
-                Ok(true) => self.next += 1,
-                Ok(false) => return Ok(false),
-                Err(_) => return Err(Damaged),
+            let is_there = match pages.layout() {
+                None => self.decoder.next_row(&mut self.cells[..self.width]).map_err(|_| Damaged)?,
+                Some(layout) => self.next_placed(layout)?,
+            };
+            if !is_there {
+                return Ok(false);
             }
+            self.next += 1;
             if self.next > self.rows.start {
                 break;
             }
@@ -109,6 +141,18 @@ impl<'p> PageRows<'p> {
         }
         self.cells[self.width + 2] = Value::Int(self.next.wrapping_sub(1).cast_signed());
         Ok(true)
+    }
+
+    /// Reads a row of another table; a column that it has not stays NULL.
+    fn next_placed(&mut self, layout: &[PageColumn]) -> Result<bool, Damaged> {
+        let mut read = [Value::Null; TABLE_COLUMNS_MAX];
+        let is_there = self.decoder.next_row(&mut read[..layout.len()]).map_err(|_| Damaged)?;
+        for (value, column) in read.iter().zip(layout) {
+            if let Some(cell) = self.cells[..self.width].get_mut(usize::from(column.column)) {
+                *cell = fitted(*value, column.to);
+            }
+        }
+        Ok(is_there)
     }
 
     /// The row, as it is after [`advance`](Self::advance).

@@ -21,10 +21,7 @@ impl<M: Memory> Query<M> {
         let is_period = |node: &Node| matches!(node, Node::Period(..));
         let Some(id) = self.select.tree.nodes.iter().position(is_period) else {
             self.phase = Phase::Scan;
-            if let Some(filter) = self.select.filter {
-                self.plan.time = TimeRange::of(&self.select.tree, filter);
-                self.plan.filter = Filter::of(&self.select.tree, Some(filter));
-            }
+            self.periods_are_set();
             return Ok(());
         };
         let Node::Period(unit, count, end, column) = self.select.tree.nodes[id] else { return Ok(()) };
@@ -32,7 +29,7 @@ impl<M: Memory> Query<M> {
         let bytes = if rows.is_empty() { None } else { pages.page(rows.start) };
         let page = bytes.map(Page::read).transpose().map_err(|_| damaged())?;
         let Some(page) = page.filter(|page| page.first_row_id() < rows.end) else {
-            self.set_period(id, unit, count, column, latest)?;
+            self.end_period(id, unit, count, column, latest)?;
             self.period_next = self.rows.start;
             self.phase = Phase::Period(None);
             return Ok(());
@@ -66,8 +63,16 @@ impl<M: Memory> Query<M> {
         Ok(())
     }
 
+    /// Each period is two comparisons now: the filter can be read.
+    pub(super) fn periods_are_set(&mut self) {
+        if let Some(filter) = self.select.filter {
+            self.plan.time = TimeRange::of(&self.select.tree, filter);
+            self.plan.filter = Filter::of(&self.select.tree, Some(filter));
+        }
+    }
+
     /// `period(…)` becomes `column > from AND column <= latest`.
-    fn set_period(
+    pub(super) fn end_period(
         &mut self,
         id: usize,
         unit: Unit,

@@ -1,6 +1,6 @@
 //! Reading pages: rows that go out as they are read, and rows that are kept in the workspace.
 
-use super::{Phase, Progress, Query, RowSink, capacity, damaged, fitted, sink_failure};
+use super::{Phase, Progress, Query, RowSink, damaged, fitted, sink_failure};
 use crate::{
     engine::{
         eval::Scope,
@@ -125,10 +125,7 @@ impl<M: Memory> Query<M> {
 
     /// Reads one page into the workspace.
     pub(super) fn gather(&mut self, pages: &impl Pages) -> Result<(), Failure> {
-        if self.plan.mode == Mode::Group && self.plan.keys.is_empty() && self.work.records() == 0 {
-            // Without GROUP BY there is one group, even of no rows.
-            self.work.push(0).map_err(|_| capacity("WORKSPACE_BYTES: ask for fewer aggregates at once"))?;
-        }
+        self.begin_only_group()?;
         let Some(page) = self.next_page_in_time(pages)? else {
             self.phase = Phase::Finish(0);
             return Ok(());
