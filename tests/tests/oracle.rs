@@ -4,12 +4,15 @@
 mod by_hand;
 #[path = "oracle/engine.rs"]
 mod engine;
+#[path = "oracle/split.rs"]
+mod split;
 
 use engine::PagesEngine;
 use picolake_tests::oracle::{
     Engine, Outcome, Partition, Query, Sqlite, Table, cases, compare, multiset_difference,
 };
 use shared::{link_test::mix, message::ErrorCode, sql};
+use split::SplitEngine;
 use std::{io::Write, ops::Range};
 
 /// Pairs of a query and its answer from SQLite.
@@ -74,6 +77,35 @@ fn every_query_gets_the_answer_of_sqlite() {
     let all = tally.same + tally.overflow + tally.capacity;
     assert!(tally.capacity * 20 <= all, "more than one query in twenty is too large: {tally:?}");
     assert!(tally.same < 500 || tally.rows > tally.same, "most answers have no rows: {tally:?}");
+}
+
+#[test]
+fn the_parts_of_a_table_are_joined_to_the_answer_of_sqlite() {
+    let mut tally = Tally::default();
+    let (mut pushed, mut refused) = (0, 0);
+    for seed in tables(PAIRS / PAIRS_PER_TABLE) {
+        let table = Table::of(seed);
+        let sqlite = Sqlite::new(&table).expect("SQLite takes the rows");
+        let mut engine = SplitEngine::new(&table, seed);
+        for index in 0..PAIRS_PER_TABLE {
+            let query = Query::of(mix(seed << 16 | index), &table);
+            let expected = sqlite.run(&query);
+            match compare(&query, &expected, &engine.run(&query.picolake)) {
+                Ok(Outcome::Same) => tally.same += 1,
+                Ok(Outcome::Overflow) => tally.overflow += 1,
+                Ok(Outcome::Capacity) => tally.capacity += 1,
+                Err(why) => panic!(
+                    "PICOLAKE_SEED={seed} query {index}: {why}\n  {}\n  {}\n{table}",
+                    query.picolake, query.sqlite
+                ),
+            }
+        }
+        (pushed, refused) = (pushed + engine.pushed, refused + engine.refused);
+    }
+    let _ = writeln!(std::io::stderr(), "{tally:?}, {pushed} parts by boards, {refused} refused");
+    let all = tally.same + tally.overflow + tally.capacity;
+    assert!(tally.capacity * 20 <= all, "more than one query in twenty is too large: {tally:?}");
+    assert!(all < 500 || pushed > all && refused * 4 < pushed, "{pushed} pushed, {refused} refused");
 }
 
 #[test]

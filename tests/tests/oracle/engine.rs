@@ -10,6 +10,7 @@ use shared::{
     schema::{self, Column},
     value::{ColumnType, Value},
 };
+use std::ops::Range;
 
 /// Enough memory for every group and row that the engine's other bounds allow.
 const WORKSPACE_BYTES: usize = 256 * 1024;
@@ -20,10 +21,10 @@ const STEPS_MAX: usize = 100_000;
 
 /// One table in pages, and the memory of a query.
 pub(crate) struct PagesEngine {
-    columns: Vec<Column<'static>>,
-    pages: TablePages,
-    rows: u64,
-    now_us: i64,
+    pub(crate) columns: Vec<Column<'static>>,
+    pub(crate) pages: TablePages,
+    pub(crate) rows: Range<u64>,
+    pub(crate) now_us: i64,
     query: Box<Query<Workspace<WORKSPACE_BYTES>>>,
     /// Cells so far that are not of their column's type: integers that overflowed into floats.
     pub(crate) misfits: u64,
@@ -31,19 +32,24 @@ pub(crate) struct PagesEngine {
 
 impl PagesEngine {
     pub(crate) fn new(table: &Table) -> Self {
+        Self::beginning_at(table, 0)
+    }
+
+    /// The same whose first row has this id.
+    pub(crate) fn beginning_at(table: &Table, first: u64) -> Self {
         let columns: Vec<Column<'static>> = table
             .columns
             .iter()
             .map(|column| Column { name: column.name, kind: column.kind, unit: "" })
             .collect();
-        let pages = TablePages::of(table, &columns);
-        let rows = table.rows.len() as u64;
+        let pages = TablePages::of(table, &columns, first);
+        let rows = first..first + table.rows.len() as u64;
         Self { columns, pages, rows, now_us: table.now_us, query: Box::default(), misfits: 0 }
     }
 
-    fn answer(&mut self, sql: &str) -> Result<Answer, Failure> {
+    pub(crate) fn answer(&mut self, sql: &str) -> Result<Answer, Failure> {
         let Self { columns, pages, query, misfits, .. } = self;
-        query.open(sql, columns, self.now_us, 0..self.rows)?;
+        query.open(sql, columns, self.now_us, self.rows.clone())?;
         let names = query.columns(columns).map(|column| column.name.to_string()).collect();
         let kinds: Vec<ColumnType> = query.kinds().collect();
         let mut answer = Answer { columns: names, rows: Vec::new() };
@@ -84,7 +90,7 @@ impl RowSink for Sink<'_> {
     }
 }
 
-fn as_cell(value: &Value<'_>) -> Cell {
+pub(crate) fn as_cell(value: &Value<'_>) -> Cell {
     match *value {
         Value::Null => Cell::Null,
         Value::Bool(value) => Cell::Bool(value),
@@ -96,7 +102,7 @@ fn as_cell(value: &Value<'_>) -> Cell {
     }
 }
 
-fn as_value(cell: &Cell) -> Value<'_> {
+pub(crate) fn as_value(cell: &Cell) -> Value<'_> {
     match cell {
         Cell::Null => Value::Null,
         Cell::Bool(value) => Value::Bool(*value),
@@ -109,13 +115,13 @@ fn as_value(cell: &Cell) -> Value<'_> {
 }
 
 /// The pages of one table. The board was started at its first row.
-struct TablePages {
+pub(crate) struct TablePages {
     pages: Vec<PageBuffer>,
     boot_us: i64,
 }
 
 impl TablePages {
-    fn of(table: &Table, columns: &[Column<'_>]) -> Self {
+    fn of(table: &Table, columns: &[Column<'_>], first: u64) -> Self {
         let boot_us = match table.rows.first().map(|row| &row[0]) {
             Some(Cell::Timestamp(us)) => *us,
             _ => 0,
@@ -123,7 +129,7 @@ impl TablePages {
         let hash = schema::hash(columns.iter().map(|column| (column.name, column.kind)));
         let mut writer = PageWriter::new(schema::kinds(columns));
         let mut pages: Vec<PageBuffer> = Vec::new();
-        for (row_id, row) in table.rows.iter().enumerate() {
+        for (row_id, row) in (first..).zip(&table.rows) {
             let mut cells: Vec<Value<'_>> = row.iter().map(as_value).collect();
             if let Value::Timestamp(us) = &mut cells[0] {
                 *us -= boot_us;
@@ -138,7 +144,7 @@ impl TablePages {
             };
             if is_full {
                 let mut page = [0; PAGE_BYTES];
-                writer.begin(&mut page, hash, row_id as u64);
+                writer.begin(&mut page, hash, row_id);
                 writer.append(&mut page, &cells).expect("a row fits an empty page");
                 pages.push(page);
             }
