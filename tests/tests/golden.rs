@@ -38,7 +38,7 @@ fn every_answer_is_what_its_file_says() {
     let groups = json!({"table": "power", "where": "_row_id < 2", "boards": ["mill"], "group_by": ["state"],
         "select": ["state", "count(*) AS n", "max(voltage) AS highest"]});
     let times = json!({"table": "environment", "where": "_row_id < 1", "select": ["timestamp", "_row_id"]});
-    let needs_board = json!({"table": "power", "select": ["count(*)"], "format": "mcp"});
+    let all_boards = json!({"table": "power", "select": ["count(*)"], "format": "mcp"});
     let row = json!({"database": "demo", "table": "power", "row": {"voltage": 1.5}, "boards": ["pump"]});
     let plan = json!({"table": "power", "order_by": ["voltage DESC"], "where": "voltage > 200"});
     let export = |file: &str, file_format: &str| {
@@ -53,7 +53,7 @@ fn every_answer_is_what_its_file_says() {
         ("query", "query", first_rows, &[]),
         ("query_groups", "query", groups, &[]),
         ("query_times", "query", times, &[]),
-        ("query_needs_board", "query", needs_board, &[]),
+        ("query_all_boards", "query", all_boards, &[]),
         ("explain_query", "explain_query", plan, &[]),
         ("node_status", "node_status", json!({}), COUNTS_ROWS),
         ("server_info", "server_info", json!({}), &[]),

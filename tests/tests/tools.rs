@@ -122,18 +122,26 @@ fn a_board_on_two_links_is_asked_once() {
 }
 
 #[test]
-fn a_consolidating_query_needs_one_board_and_is_answered_by_it() {
+fn groups_of_all_boards_are_those_of_each_put_together() {
     in_virtual_time(async {
         let (_boards, tools) = tools_on(&FIELD, Options::default());
         sleep(Duration::from_secs(5)).await;
         let mut query =
             json!({"table": "power", "select": ["state", "count(*) AS n"], "group_by": ["state"]});
-        let refused = error(&tools, "query", query.clone()).await;
-        assert_eq!(refused["code"], "needs_board");
-        assert_eq!(refused["details"]["boards"], json!(FIELD));
-        query["boards"] = json!(["mill"]);
-        let groups = answer(&tools, "query", query).await;
-        assert!(groups[0][0]["n"].as_u64().is_some_and(|n| n > 0), "{groups:?}");
+        let mut counted = std::collections::BTreeMap::new();
+        let mut count = |groups: &Value, sign: i64| {
+            for group in groups.as_array().unwrap() {
+                let n = group["n"].as_i64().unwrap();
+                assert!(n > 0, "{groups}");
+                *counted.entry(group["state"].to_string()).or_insert(0) += sign * n;
+            }
+        };
+        count(&answer(&tools, "query", query.clone()).await[0], 1);
+        for board in FIELD {
+            query["boards"] = json!([board]);
+            count(&answer(&tools, "query", query.clone()).await[0], -1);
+        }
+        assert!(counted.len() > 1 && counted.values().all(|rest| *rest == 0), "{counted:?}");
         let newest = json!({"table": "vibration", "order_by": ["timestamp DESC"], "select": ["_row_id"], "boards": ["mill"]});
         let newest = answer(&tools, "query", newest).await;
         let ids: Vec<u64> =
@@ -267,8 +275,13 @@ fn boards_whose_tables_differ_are_united_by_name() {
         assert_eq!(shown(&rows[1]), (json!(2.5), json!("x")));
         let conflict = error(&tools, "query", json!({"sql": "SELECT level FROM notes"})).await;
         assert_eq!(
-            (conflict["code"].as_str(), &conflict["details"]["board"]),
-            (Some("schema_conflict"), &json!("well"))
+            (conflict["code"].as_str(), &conflict["details"]["boards"]),
+            (Some("schema_conflict"), &json!(["pump", "well"]))
         );
+        // What is not used does not matter, and each board adds up what it has.
+        let counted = answer(&tools, "query", json!({"sql": "SELECT count(*) AS n FROM notes"})).await;
+        assert_eq!(counted[0], json!([{"n": 2}]));
+        let both = json!({"sql": "SELECT sum(level) AS s, avg(level / 2) AS a, max(text) AS t FROM notes", "boards": ["pump", "mill"]});
+        assert_eq!(answer(&tools, "query", both).await[0], json!([{"s": 3.5, "a": 0.875, "t": "x"}]));
     });
 }

@@ -6,7 +6,7 @@ mod row_check;
 mod rows;
 mod task;
 
-pub use answer::{Answer, AnswerError, Complete, Piece};
+pub use answer::{Answer, AnswerError, Complete, PartBytes, Piece};
 pub use row_check::RowCheck;
 pub use rows::decode_rows;
 

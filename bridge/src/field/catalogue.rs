@@ -7,7 +7,7 @@ use crate::{
 use futures_util::future::join_all;
 use shared::{
     message::{Class, Part},
-    value::Value,
+    value::{ColumnType, Value},
 };
 
 /// Tables of a board at most that a bridge believes.
@@ -42,6 +42,8 @@ pub struct ColumnInfo {
     pub name: String,
     /// The name of its type.
     pub kind: String,
+    /// Its type.
+    pub column_type: ColumnType,
     /// Its unit, empty where there is none.
     pub unit: String,
     /// What it is, empty where nobody said.
@@ -61,14 +63,18 @@ impl Catalogue {
             let TableInfo { dbms, name, .. } = table;
             listed(session, format!("get columns where dbms = {dbms} and table = {name}"))
         }));
-        for (table, rows) in columns.await.into_iter().enumerate() {
-            tables[table].columns = rows?
-                .into_iter()
-                .map(|row| {
-                    let [name, kind, unit, description] = cells(row);
-                    ColumnInfo { name, kind, unit, description }
-                })
-                .collect();
+        let columns = columns.await;
+        for (table, rows) in tables.iter_mut().zip(columns) {
+            let types = types(session, table).await?;
+            let column = |row| {
+                let [name, kind, unit, description] = cells(row);
+                let is_it = |(other, _): &&(String, ColumnType)| *other == name;
+                let (_, column_type) = *types.iter().find(is_it)?;
+                Some(ColumnInfo { name, kind, column_type, unit, description })
+            };
+            let columns: Option<Vec<ColumnInfo>> = rows?.into_iter().map(column).collect();
+            table.columns =
+                columns.ok_or_else(|| Fault::protocol("a table has columns that it does not list"))?;
         }
         Ok(Self { epoch: hello.epoch, catalog_hash: hello.catalog_hash, tables })
     }
@@ -96,6 +102,21 @@ impl Catalogue {
 fn cells<const N: usize>(row: Vec<String>) -> [String; N] {
     let mut row = row.into_iter();
     std::array::from_fn(|_| row.next().unwrap_or_default())
+}
+
+/// The columns of a table with their exact types, which a listing for people does not tell.
+async fn types(session: &Session, table: &TableInfo) -> Result<Vec<(String, ColumnType)>, Fault> {
+    let command = format!("sql {} \"SELECT * FROM \"{}\" LIMIT 0\"", table.dbms, table.name);
+    let mut answer = session.ask(OwnedRequest::Command(command), Class::Interactive).await?;
+    let mut types = None;
+    while let Some(piece) = answer.next().await? {
+        if let Piece::Part(bytes) = piece
+            && let Some(Part::Started(started)) = bytes.part()
+        {
+            types = Some(started.columns.iter().map(|column| (column.name.into(), column.kind)).collect());
+        }
+    }
+    types.ok_or_else(|| Fault::protocol("an answer has no columns"))
 }
 
 /// The rows of a listing; what is not text is empty.

@@ -1,6 +1,6 @@
 //! The columns of an answer, and how the columns of boards whose tables differ become one list.
 
-use crate::fault::Fault;
+use crate::{fault::Fault, field::ColumnInfo};
 use shared::{
     schema::Column,
     value::{ColumnType, Value},
@@ -30,49 +30,54 @@ impl OwnedColumn {
     }
 }
 
-/// The columns of an answer to which several boards contribute.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+impl From<&ColumnInfo> for OwnedColumn {
+    fn from(column: &ColumnInfo) -> Self {
+        Self { name: column.name.clone(), kind: column.column_type, unit: column.unit.clone() }
+    }
+}
+
+/// The columns of a table that several boards have.
+#[derive(Clone, Debug, Default)]
 pub struct United {
     /// By name, in the order in which they were met.
     pub columns: Vec<OwnedColumn>,
+    /// Columns whose types do not go together, by their place: a fault only where they are used.
+    conflicts: Vec<(usize, Fault)>,
+    /// The board on which each was met first.
+    met_on: Vec<String>,
 }
 
 impl United {
-    /// Adds the columns of a board; returns which of its columns each united one is, as far as they are known now.
-    /// An int and a float are a float; other types that differ are a conflict.
-    pub fn add(&mut self, board: &str, columns: &[OwnedColumn]) -> Result<Vec<usize>, Fault> {
-        if self.columns.is_empty() {
-            self.columns = columns.to_vec();
-            return Ok((0..columns.len()).collect());
-        }
-        let mut taken = vec![false; self.columns.len()];
-        let mut places = Vec::with_capacity(columns.len());
+    /// Adds the columns of a board. An int and a float are a float; other types that differ are a conflict.
+    pub fn add(&mut self, board: &str, columns: &[OwnedColumn]) {
         for column in columns {
-            let place = (0..taken.len())
-                .find(|place| !taken[*place] && self.columns[*place].name == column.name)
-                .unwrap_or(self.columns.len());
-            match self.columns.get_mut(place) {
+            let Some(place) = self.columns.iter().position(|united| united.name == column.name) else {
+                self.columns.push(column.clone());
+                self.met_on.push(board.into());
+                continue;
+            };
+            let united = &mut self.columns[place];
+            match joined(united.kind, column.kind) {
+                Some(kind) => united.kind = kind,
                 None => {
-                    self.columns.push(column.clone());
-                    taken.push(true);
-                }
-                Some(united) => {
-                    taken[place] = true;
-                    united.kind = joined(united.kind, column.kind).ok_or_else(|| {
-                        let message = format!(
-                            "column `{}` is {} on board `{board}` and {} on others",
-                            column.name,
-                            column.kind.name(),
-                            united.kind.name()
-                        );
-                        let action = "name boards that agree, or leave the column out";
-                        Fault::new("schema_conflict", message, action).with("board", board)
-                    })?;
+                    let first = &self.met_on[place];
+                    let message = format!(
+                        "column `{}` is {} on board `{first}` and {} on board `{board}`",
+                        column.name,
+                        united.kind.name(),
+                        column.kind.name()
+                    );
+                    let action = "name boards that agree, or leave the column out";
+                    let fault = Fault::new("schema_conflict", message, action);
+                    self.conflicts.push((place, fault.with("boards", vec![first.as_str(), board])));
                 }
             }
-            places.push(place);
         }
-        Ok(places)
+    }
+
+    /// Why the column at a place cannot be used.
+    pub fn conflict(&self, place: usize) -> Option<Fault> {
+        self.conflicts.iter().find(|(conflicting, _)| *conflicting == place).map(|(_, fault)| fault.clone())
     }
 }
 
@@ -106,20 +111,19 @@ mod tests {
     #[test]
     fn columns_unite_by_name() {
         let mut united = United::default();
-        assert_eq!(
-            united.add("a", &columns(&[("t", ColumnType::Int), ("x", ColumnType::Text)])),
-            Ok(vec![0, 1])
-        );
-        assert_eq!(
-            united.add("b", &columns(&[("y", ColumnType::Bool), ("t", ColumnType::Float32)])),
-            Ok(vec![2, 0])
-        );
+        united.add("a", &columns(&[("t", ColumnType::Int), ("x", ColumnType::Text)]));
+        united.add("b", &columns(&[("y", ColumnType::Bool), ("t", ColumnType::Float32)]));
         assert_eq!(
             united.columns,
             columns(&[("t", ColumnType::Float64), ("x", ColumnType::Text), ("y", ColumnType::Bool)])
         );
-        let fault = united.add("c", &columns(&[("x", ColumnType::Int)])).unwrap_err();
-        assert_eq!((fault.code, fault.details["board"].as_str()), ("schema_conflict", Some("c")));
+        assert_eq!(united.conflict(1), None);
+        united.add("c", &columns(&[("x", ColumnType::Int)]));
+        let fault = united.conflict(1).unwrap();
+        assert_eq!(
+            (fault.code, &fault.details["boards"]),
+            ("schema_conflict", &serde_json::json!(["a", "c"]))
+        );
         assert_eq!(fitted(Value::Int(3), ColumnType::Float64), Value::Float64(3.0));
     }
 }

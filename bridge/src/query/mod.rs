@@ -1,24 +1,25 @@
-//! A SELECT over boards: its text taken apart, its rows batch by batch. Knows no tool and writes no JSON.
+//! A SELECT over boards: planned, split, its rows batch by batch. Knows no tool and writes no JSON.
 //!
 //! ```text
-//!   Statement    SELECT … WHERE … → clauses; now() is pinned; bounds of _row_id are added
+//!   Question     SELECT … planned over the columns of all boards; the SQL that each board is asked
+//!   Asked        a question and the boards that it reaches
 //!   Scan         a stream from each board, one behind the other, with the row_id of each row
-//!   Computed     the whole answer of one board that groups or sorts: it is small, a board's memory is
+//!   Joined       groups, different or sorted rows of all boards, put together in LargeMemory
 //!   Source       either of them, as pages, streams and exports read it
 //! ```
 
 mod columns;
-mod computed;
 mod context;
+mod gather;
 mod memory;
+mod question;
 mod scan;
 mod source;
-mod statement;
 
 pub use columns::{OwnedColumn, United};
-pub use computed::Computed;
 pub use context::{Context, Progress, ProgressSender};
+pub use gather::{Asked, Joined};
 pub use memory::{LargeMemory, QUERY_BYTES_MAX};
+pub use question::Question;
 pub use scan::{Leg, Pin, Scan, Step};
 pub use source::{Batch, Source};
-pub use statement::Statement;

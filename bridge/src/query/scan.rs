@@ -1,22 +1,24 @@
 //! A stream of rows from each board, one board behind the other. Each board is asked at once and waits for its turn.
 
 use super::{
-    Context, OwnedColumn, Statement, United,
+    Context, OwnedColumn, Question,
     columns::fitted,
     context::Progress,
+    question::TableShape,
     source::{Batch, kinds},
 };
 use crate::{
-    board::{Answer, OwnedRequest, Piece, State, decode_rows},
+    board::{Answer, OwnedRequest, PartBytes, Piece, Session, State, decode_rows},
     fault::Fault,
     field::{Board, UP_TIMEOUT},
 };
 use futures_util::future::join_all;
 use shared::{
+    engine::Fragment,
     limits::COLUMNS_MAX,
     message::{Class, Part},
     schema::Column,
-    value::Value,
+    value::{ColumnType, Value},
 };
 use std::{collections::VecDeque, ops::Range, sync::Arc};
 
@@ -34,6 +36,14 @@ pub struct Pin {
 pub struct Leg {
     /// Which board.
     pub board: Arc<Board>,
+    /// The chip's own id, in hexadecimal.
+    pub board_id: String,
+    /// The boot in which it was when the question was planned.
+    pub epoch: u64,
+    /// The type that each column of the question's table has on it; none where it has no such column.
+    pub kinds: Arc<[Option<ColumnType>]>,
+    /// The board's table has just the question's columns, in their order.
+    pub is_same: bool,
     /// The rows that are wanted; none is all there are now.
     pub pin: Option<Pin>,
 }
@@ -67,8 +77,8 @@ struct Open {
     answer: Answer,
     /// The board's columns, for the row code; the last is the row's id.
     kinds: Vec<Column<'static>>,
-    /// Where each of its columns stands among the united ones; the id has none.
-    places: Vec<usize>,
+    /// What the board does of a stream; the rest is done here.
+    fragment: Fragment,
     /// Rows of the snapshot that were gone when it was asked.
     rows_lost: u64,
     /// What is lost before the first batch.
@@ -78,12 +88,11 @@ struct Open {
 /// A scan under way.
 #[derive(Debug)]
 pub struct Scan {
-    /// The columns of every row.
-    pub united: United,
     /// The boards that are read, and the rows of each.
     pub legs: Vec<Leg>,
     /// Boards' clocks are all set.
     pub clock_set: bool,
+    shape: TableShape,
     open: VecDeque<Result<Open, Fault>>,
     current: usize,
     context: Context,
@@ -101,29 +110,30 @@ struct Head {
     rows_lost: u64,
     lost_at_start: u64,
     clock_set: bool,
+    fragment: Fragment,
 }
 
 impl Scan {
-    /// Asks every board and waits for their heads. `limit` is of the rows of each. An error if no board can answer,
-    /// or if their columns do not fit together; a board that fails alone is a failed [`Step`].
+    /// Asks every board for its part and waits for their heads. `limit` is of the rows of each. An error if no board
+    /// can answer; a board that fails alone is a failed [`Step`].
     pub async fn open(
-        database: &str,
-        statement: &Statement,
+        question: &Question,
+        fragment: Fragment,
         legs: Vec<Leg>,
         limit: Option<u64>,
         context: &Context,
         class: Class,
     ) -> Result<Self, Fault> {
-        let heads = join_all(legs.iter().map(|leg| head(database, statement, leg, limit, context, class)));
+        let heads = join_all(legs.iter().map(|leg| head(question, fragment, leg, limit, context, class)));
         let heads = heads.await;
         if context.cancelled.is_cancelled() {
             return Err(Fault::cancelled());
         }
         let boards = u32::try_from(legs.len()).unwrap_or(u32::MAX);
         let mut scan = Self {
-            united: United::default(),
             legs,
             clock_set: true,
+            shape: question.shape(),
             open: VecDeque::new(),
             current: 0,
             context: context.clone(),
@@ -134,13 +144,12 @@ impl Scan {
         for (leg, head) in scan.legs.iter_mut().zip(heads) {
             let opened = match head {
                 Err(fault) => Err(fault.with("board", leg.board.name.as_str())),
-                Ok(Head { answer, columns, pin, rows_lost, lost_at_start, clock_set }) => {
-                    let shown = columns.split_last().map_or(&[][..], |(_, shown)| shown);
-                    let places = scan.united.add(&leg.board.name, shown)?;
+                Ok(Head { answer, columns, pin, rows_lost, lost_at_start, clock_set, fragment }) => {
                     scan.clock_set &= clock_set;
+                    leg.epoch = pin.epoch;
                     leg.pin = Some(pin);
                     let lost_untold = rows_lost + lost_at_start;
-                    Ok(Open { answer, kinds: kinds(&columns), places, rows_lost, lost_untold })
+                    Ok(Open { answer, kinds: kinds(&columns), fragment, rows_lost, lost_untold })
                 }
             };
             scan.open.push_back(opened);
@@ -195,27 +204,43 @@ impl Scan {
         self.rows_lost
     }
 
-    /// Gives each row of a batch of the present board to `each`, with its row_id.
-    pub fn rows(&self, batch: &Batch, mut each: impl FnMut(u64, &[Value<'_>])) -> Result<(), Fault> {
+    /// Gives each row of the answer that a batch of the present board makes to `each`, with its row_id.
+    pub fn rows(
+        &self,
+        question: &Question,
+        batch: &Batch,
+        mut each: impl FnMut(u64, &[Value<'_>]),
+    ) -> Result<(), Fault> {
+        let mut failed = Ok(());
+        self.decode(batch, |fragment, cells| {
+            let Some((Value::Int(row_id), shown)) = cells.split_last() else { return };
+            let row_id = row_id.cast_unsigned();
+            if fragment == Fragment::Stream {
+                let mut row = [Value::Null; COLUMNS_MAX];
+                for ((to, column), cell) in row.iter_mut().zip(&question.answer).zip(shown) {
+                    *to = fitted(*cell, column.kind);
+                }
+                each(row_id, &row[..question.answer.len()]);
+            } else if failed.is_ok() {
+                let row = self.shape.row(cells, &self.legs[batch.leg]);
+                failed = question.stream_row(&row[..self.shape.width()], |row| each(row_id, row));
+            }
+        })?;
+        Ok(failed?)
+    }
+
+    /// Gives each row of the table that a batch of the present board has to `each`, with the hidden columns.
+    pub(super) fn table_rows(&self, batch: &Batch, mut each: impl FnMut(&[Value<'_>])) -> Result<(), Fault> {
+        let Some(leg) = self.legs.get(batch.leg) else { return Ok(()) };
+        self.decode(batch, |_, cells| each(&self.shape.row(cells, leg)[..self.shape.width()]))
+    }
+
+    fn decode(&self, batch: &Batch, mut each: impl FnMut(Fragment, &[Value<'_>])) -> Result<(), Fault> {
         let Some(Ok(open)) = self.open.front() else {
             return Err(Fault::protocol("a batch of a board that has ended"));
         };
-        let columns = &self.united.columns;
-        if columns.len() > COLUMNS_MAX {
-            let message = format!("COLUMNS_MAX: the boards' columns together are more than {COLUMNS_MAX}");
-            return Err(Fault::new("capacity", message, "select fewer columns"));
-        }
-        decode_rows(&open.kinds, batch.count, &batch.bytes, |cells| {
-            let Some((Value::Int(row_id), shown)) = cells.split_last() else { return };
-            let mut united = [Value::Null; COLUMNS_MAX];
-            for (place, cell) in open.places.iter().zip(shown) {
-                if let (Some(to), Some(column)) = (united.get_mut(*place), columns.get(*place)) {
-                    *to = fitted(*cell, column.kind);
-                }
-            }
-            each(row_id.cast_unsigned(), &united[..columns.len()]);
-        })
-        .map_err(|_| Fault::protocol("a batch cannot be read"))
+        decode_rows(&open.kinds, batch.count, &batch.bytes, |cells| each(open.fragment, cells))
+            .map_err(|_| Fault::protocol("a batch cannot be read"))
     }
 }
 
@@ -225,8 +250,8 @@ fn restarted() -> Fault {
 }
 
 async fn head(
-    database: &str,
-    statement: &Statement,
+    question: &Question,
+    fragment: Fragment,
     leg: &Leg,
     limit: Option<u64>,
     context: &Context,
@@ -238,26 +263,60 @@ async fn head(
         return Err(restarted());
     }
     let rows = leg.pin.as_ref().map(|pin| &pin.rows);
-    let command = format!("sql {database} \"{}\"", statement.stream_sql(rows, limit)?);
-    let mut answer = context.board(session, session.ask(OwnedRequest::Command(command), class)).await??;
-    let piece = context.board(session, answer.next()).await??;
-    let Some(Piece::Part(bytes)) = piece else { return Err(Fault::protocol("an answer has no columns")) };
-    let Some(Part::Started(started)) = bytes.part() else {
-        return Err(Fault::protocol("an answer does not begin with its columns"));
+    // What a board has no room for is done here, from more of its rows; LIMIT then counts others.
+    let simpler = match fragment {
+        Fragment::Stream => &[Fragment::Stream, Fragment::Rows, Fragment::All][..],
+        Fragment::Top => &[Fragment::Top],
+        _ => &[Fragment::Rows, Fragment::All],
     };
-    if context.board(session, session.wait_up(UP_TIMEOUT)).await??.epoch != epoch {
-        return Err(restarted()); // between the two: whose rows these are is not known
+    let mut refused = None;
+    for fragment in simpler {
+        let limit = limit.filter(|_| *fragment == simpler[0]);
+        let command = question.command(*fragment, leg, limit)?;
+        match began(session, command, context, class).await {
+            Ok((answer, bytes)) => {
+                let Some(Part::Started(started)) = bytes.part() else {
+                    return Err(Fault::protocol("an answer does not begin with its columns"));
+                };
+                if context.board(session, session.wait_up(UP_TIMEOUT)).await??.epoch != epoch {
+                    return Err(restarted()); // between the two: whose rows these are is not known
+                }
+                // Rows that were there when the snapshot was taken, and are not any more.
+                let first = rows.map_or(started.cursor.next, |rows| rows.start);
+                let overwritten = started.cursor.next.saturating_sub(first);
+                let end = rows.map_or(started.cursor.end, |rows| rows.end);
+                return Ok(Head {
+                    columns: started.columns.iter().map(OwnedColumn::from).collect(),
+                    pin: Pin { epoch, rows: first.max(started.cursor.next).min(end)..end },
+                    rows_lost: overwritten.min(end.saturating_sub(first)),
+                    lost_at_start: started.lost,
+                    clock_set: started.clock_set,
+                    fragment: *fragment,
+                    answer,
+                });
+            }
+            Err(fault) if is_too_much(&fault) => refused = Some(fault),
+            Err(fault) => return Err(fault),
+        }
     }
-    // Rows that were there when the snapshot was taken, and are not any more.
-    let first = rows.map_or(started.cursor.next, |rows| rows.start);
-    let overwritten = started.cursor.next.saturating_sub(first);
-    let end = rows.map_or(started.cursor.end, |rows| rows.end);
-    Ok(Head {
-        columns: started.columns.iter().map(OwnedColumn::from).collect(),
-        pin: Pin { epoch, rows: first.max(started.cursor.next).min(end)..end },
-        rows_lost: overwritten.min(end.saturating_sub(first)),
-        lost_at_start: started.lost,
-        clock_set: started.clock_set,
-        answer,
-    })
+    Err(refused.unwrap_or_else(|| Fault::protocol("a board was asked nothing")))
+}
+
+/// Asks a board and waits for the head of its answer.
+pub(super) async fn began(
+    session: &Session,
+    command: String,
+    context: &Context,
+    class: Class,
+) -> Result<(Answer, PartBytes), Fault> {
+    let mut answer = context.board(session, session.ask(OwnedRequest::Command(command), class)).await??;
+    match context.board(session, answer.next()).await?? {
+        Some(Piece::Part(bytes)) => Ok((answer, bytes)),
+        _ => Err(Fault::protocol("an answer has no columns")),
+    }
+}
+
+/// Whether a board refused because it has no room, or is too old, for what it was asked: then it is done here.
+pub(super) fn is_too_much(fault: &Fault) -> bool {
+    matches!(fault.code, "capacity" | "too_long" | "overflow" | "unsupported" | "syntax" | "unknown_command")
 }

@@ -1,6 +1,6 @@
 //! Rows from boards, whichever way they come: as pages, streams and exports read them.
 
-use super::{Computed, OwnedColumn, Scan, Step};
+use super::{Joined, OwnedColumn, Question, Scan, Step};
 use crate::fault::Fault;
 use shared::{schema::Column, value::Value};
 
@@ -21,24 +21,24 @@ pub struct Batch {
 #[derive(Debug)]
 pub enum Source {
     /// As they are read.
-    Scan(Box<Scan>),
-    /// A whole answer, and the next batch of it.
-    Computed(Computed, usize),
+    Scan(Box<Scan>, Box<Question>),
+    /// Put together here.
+    Joined(Box<Joined>),
 }
 
 impl Source {
     /// The columns of every row.
     pub fn columns(&self) -> &[OwnedColumn] {
         match self {
-            Source::Scan(scan) => &scan.united.columns,
-            Source::Computed(computed, _) => &computed.columns,
+            Source::Scan(_, question) => &question.answer,
+            Source::Joined(joined) => joined.columns(),
         }
     }
 
     /// The next batch, or the end. Here a board that fails fails the whole answer.
     pub async fn next(&mut self) -> Result<Option<Batch>, Fault> {
         match self {
-            Source::Scan(scan) => loop {
+            Source::Scan(scan, _) => loop {
                 match scan.next().await {
                     Step::Rows(batch) => return Ok(Some(batch)),
                     Step::Complete(..) => {}
@@ -46,18 +46,15 @@ impl Source {
                     Step::End => return Ok(None),
                 }
             },
-            Source::Computed(computed, at) => {
-                *at += 1;
-                Ok(computed.batches.get(*at - 1).cloned())
-            }
+            Source::Joined(joined) => joined.next_batch(),
         }
     }
 
     /// Gives each row of a batch to `each`.
     pub fn rows(&self, batch: &Batch, mut each: impl FnMut(&[Value<'_>])) -> Result<(), Fault> {
         match self {
-            Source::Scan(scan) => scan.rows(batch, |_, cells| each(cells)),
-            Source::Computed(computed, _) => computed.rows(batch, each),
+            Source::Scan(scan, question) => scan.rows(question, batch, |_, cells| each(cells)),
+            Source::Joined(joined) => joined.rows(batch, each),
         }
     }
 }

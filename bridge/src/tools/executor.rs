@@ -11,7 +11,7 @@ use super::{
 use crate::{
     fault::{Fault, quoted},
     field::{Field, Having, Standing},
-    query::{Context, Statement},
+    query::{Asked, Context, Question},
 };
 use serde_json::{Map, Value};
 use shared::command::{self, Command, Sql, nearest};
@@ -99,9 +99,9 @@ async fn run_command(
             Box::pin(listing::run(standing(having), text, &parsed, &usual, context)).await
         }
         Command::ExplainSql(sql) => {
-            let table = Statement::parse(sql.text, now_us())?.table;
-            let having = field.boards_with(sql.dbms, &table, usual.boards.as_deref()).await?;
-            Box::pin(listing::run(standing(having), text, &parsed, &usual, context)).await
+            let boards = usual.boards.as_deref();
+            let asked = routed(field, sql.dbms, sql.text, boards, now_us(), usual.is_strict, context).await?;
+            Box::pin(listing::explain(asked, &parsed, &usual, context)).await
         }
         other if other.is_write() || !other.is_repeatable() => {
             let board = writable(tools, definition, &usual).await?;
@@ -151,33 +151,25 @@ async fn query(
     usual.format = usual.format.or(sql.format);
     let view = View::new(&usual, sql.statistics);
     let now_us = now_us();
-    let (statement, having) =
-        routed(&tools.inner.field, sql.dbms, sql.text, usual.boards.as_deref(), now_us).await?;
-    let database = sql.dbms.to_string();
-    let ready = Ready { database, statement, having, now_us, is_strict: usual.is_strict };
+    let field = &tools.inner.field;
+    let asked =
+        routed(field, sql.dbms, sql.text, usual.boards.as_deref(), now_us, usual.is_strict, context).await?;
+    let ready = Ready { asked, now_us, is_strict: usual.is_strict };
     Box::pin(paging::first(tools, ready, view, context)).await
 }
 
-/// A SELECT and the boards that it reaches. What groups or sorts over several boards needs one named.
+/// A SELECT and the boards that it reaches.
 pub(super) async fn routed(
     field: &Field,
     database: &str,
     sql: &str,
     boards: Option<&[String]>,
     now_us: i64,
-) -> Result<(Statement, Having), Fault> {
-    let statement = Statement::parse(sql, now_us)?;
-    let having = field.boards_with(database, &statement.table, boards).await?;
-    if statement.needs_one_board() && having.boards.len() + having.missing.len() > 1 {
-        let there = having.boards.iter().map(|(board, _)| board.name.as_str());
-        let names: Vec<&str> =
-            there.chain(having.missing.iter().map(|(board, _)| board.name.as_str())).collect();
-        let message =
-            format!("{} boards have this table, and rows of one are grouped or sorted", names.len());
-        let action = format!("name one in `boards`, such as [\"{}\"], and combine the answers", names[0]);
-        return Err(Fault::new("needs_board", message, action).with("boards", names));
-    }
-    Ok((statement, having))
+    is_strict: bool,
+    context: &Context,
+) -> Result<Asked, Fault> {
+    let having = field.boards_with(database, &Question::table_of(sql)?, boards).await?;
+    Asked::plan(database, sql, now_us, having, is_strict, context).await
 }
 
 /// The database that is meant where none is named: the only one there is.

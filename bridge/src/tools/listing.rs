@@ -8,7 +8,7 @@ use crate::{
     board::{OwnedRequest, Piece, decode_rows},
     fault::Fault,
     field::{Board, Standing},
-    query::{Context, OwnedColumn},
+    query::{Asked, Context, OwnedColumn},
 };
 use futures_util::future::join_all;
 use serde_json::json;
@@ -25,6 +25,8 @@ use std::{sync::Arc, time::Instant};
 const ANSWER_BYTES_MAX: usize = 64 * 1024;
 /// The column that says whose a row is.
 const BOARD_COLUMN: &str = "board";
+/// Who joins the answers of boards, in that column.
+const HERE: &str = "(gateway)";
 
 /// What one board answered.
 #[derive(Debug, Default)]
@@ -38,7 +40,7 @@ struct Told {
 }
 
 /// What each board answered, in the field's order.
-type Answers = Vec<(Arc<Board>, Told)>;
+type Answers = Vec<(String, Told)>;
 
 /// A cell that is kept.
 #[derive(Clone, Debug, PartialEq)]
@@ -102,6 +104,44 @@ pub(super) async fn run(
     Ok(std::iter::once(text).chain(notes.item()).collect())
 }
 
+/// What each board is asked, word for word, how it goes about it, and what is done here with the answers.
+pub(super) async fn explain(
+    asked: Asked,
+    command: &Command<'_>,
+    usual: &Usual,
+    context: &Context,
+) -> Result<Vec<String>, Fault> {
+    let start = Instant::now();
+    let format = usual.format.or(command.format()).unwrap_or(Format::Mcp);
+    let Asked { question, legs, missing } = asked;
+    let mut fragments = Vec::with_capacity(legs.len());
+    for leg in &legs {
+        fragments.push(question.fragment_sql(question.fragment(), leg, None, None)?);
+    }
+    let texts = fragments.iter().map(|sql| format!("explain sql {} \"{sql}\"", question.database));
+    let answers = join_all(
+        legs.iter().zip(texts).map(async |(leg, text)| ask(&leg.board, &text, format, context).await),
+    );
+    let standing: Vec<Standing> = legs
+        .iter()
+        .map(|leg| Standing { board: Arc::clone(&leg.board), hello: Err(Fault::cancelled()) })
+        .collect();
+    let (mut told, mut notes) = sorted_out(&standing, answers.await, usual.is_strict)?;
+    notes.missing.extend(missing.iter().map(|(board, fault)| (board.clone(), reason(fault))));
+    for (board, told) in &mut told {
+        let of = legs.iter().position(|leg| leg.board.name == *board);
+        let fragment = of.and_then(|leg| fragments.get(leg)).cloned().unwrap_or_default();
+        told.rows.insert(0, vec![OwnedCell::Text("asked".into()), OwnedCell::Text(fragment)]);
+    }
+    let here = question.steps_here().into_iter();
+    let rows_here =
+        here.map(|(step, detail)| vec![OwnedCell::Text(step.into()), OwnedCell::Text(detail)]).collect();
+    told.push((HERE.into(), Told { rows: rows_here, ..Told::default() }));
+    let nodes = u32::try_from(legs.len()).unwrap_or(u32::MAX);
+    let time_us = u64::try_from(start.elapsed().as_micros()).unwrap_or(u64::MAX);
+    rows(&told, Shape::of(command), format, &Statistics { time_us, nodes }, notes)
+}
+
 /// Whose answer is there, and whose is missing. An error if no board answered, or strictly, if one did not.
 fn sorted_out(
     boards: &[Standing],
@@ -116,7 +156,7 @@ fn sorted_out(
         match answer {
             Ok(answer) => {
                 notes.boards.push(name.into());
-                told.push((Arc::clone(&standing.board), answer));
+                told.push((name.to_string(), answer));
             }
             Err(fault) => {
                 // A board that does not have it has nothing to tell.
@@ -187,7 +227,7 @@ async fn ask(board: &Board, text: &str, format: Format, context: &Context) -> Re
 
 /// Rows of all boards under the caps of a call. Lists of names are united; other rows say whose they are.
 fn rows(
-    told: &[(Arc<Board>, Told)],
+    told: &[(String, Told)],
     shape: Shape,
     format: Format,
     statistics: &Statistics,
@@ -204,7 +244,7 @@ fn rows(
         for row in &told.rows {
             let mut row: Vec<Value<'_>> = row.iter().map(OwnedCell::value).collect();
             if !is_united {
-                row.insert(0, Value::Text(&board.name));
+                row.insert(0, Value::Text(board));
             } else if cells.contains(&row) {
                 continue;
             }
@@ -231,7 +271,7 @@ fn rows(
 }
 
 /// Statuses, versions and texts of all boards.
-fn objects(told: &[(Arc<Board>, Told)], format: Format) -> String {
+fn objects(told: &[(String, Told)], format: Format) -> String {
     let mut texts: Vec<&String> = told.iter().flat_map(|(_, told)| &told.texts).collect();
     if !texts.is_empty() {
         // Help is the same everywhere.
@@ -245,12 +285,12 @@ fn objects(told: &[(Arc<Board>, Told)], format: Format) -> String {
     }
     let named = told.iter().flat_map(|(board, told)| told.objects.iter().map(move |object| (board, object)));
     if format == Format::Table {
-        let tables: Vec<String> = named.map(|(board, table)| format!("{}\n{table}", board.name)).collect();
+        let tables: Vec<String> = named.map(|(board, table)| format!("{board}\n{table}")).collect();
         return tables.join("\n");
     }
     let objects: Vec<String> = named
         .map(|(board, object)| {
-            let name = serde_json::Value::from(board.name.as_str());
+            let name = serde_json::Value::from(board.as_str());
             format!("{{\"name\":{name},{}", object.trim_start_matches('{').trim_start())
         })
         .collect();

@@ -8,12 +8,12 @@ use super::{
 };
 use crate::{
     fault::Fault,
-    field::Having,
-    query::{Batch, Computed, Context, Leg, OwnedColumn, Pin, Scan, Statement, Step},
+    query::{Asked, Batch, Context, Joined, Leg, OwnedColumn, Pin, Question, Scan, Step},
 };
 use serde_json::Map;
 use shared::{
     command::Format,
+    engine::Fragment,
     format::{Shape, Statistics},
     message::Class,
     schema::Column,
@@ -65,9 +65,7 @@ struct Page {
 /// A query that is ready to be asked.
 #[derive(Debug)]
 pub(super) struct Ready {
-    pub(super) database: String,
-    pub(super) statement: Statement,
-    pub(super) having: Having,
+    pub(super) asked: Asked,
     pub(super) now_us: i64,
     pub(super) is_strict: bool,
 }
@@ -79,26 +77,19 @@ pub(super) async fn first(
     view: View,
     context: &Context,
 ) -> Result<Vec<String>, Fault> {
-    let Ready { database, statement, having, now_us, is_strict } = ready;
-    let mut missing = Map::new();
-    for (board, fault) in having.missing {
-        if is_strict {
-            return Err(fault);
-        }
-        missing.insert(board.name.clone(), reason(&fault));
-    }
-    let rest = if statement.is_stream() {
-        Rest::Boards(having.boards.into_iter().map(|(board, _)| Leg { board, pin: None }).collect())
+    let Ready { asked, now_us, is_strict } = ready;
+    let (rest, missing) = if asked.question.is_stream() {
+        (Rest::Boards(Box::new(asked.question), asked.legs), asked.missing)
     } else {
-        let Some((board, _)) = having.boards.first() else {
-            return Err(Fault::new("needs_board", "no board is there", "name one in `boards`"));
-        };
-        let computed = Computed::ask(&database, &statement, board, context).await?;
-        Rest::Kept(board.name.clone(), computed)
+        let mut joined = Joined::ask(asked, is_strict, context).await?;
+        let batches = joined.keep()?;
+        let missing = std::mem::take(&mut joined.missing);
+        (Rest::Kept(Box::new(joined), batches), missing)
     };
-    let snapshot = Snapshot { database, statement, as_of_us: now_us, rest, missing, is_strict };
+    let missing: Map<_, _> = missing.into_iter().map(|(board, fault)| (board, reason(&fault))).collect();
+    let snapshot = Snapshot { as_of_us: now_us, rest, missing, is_strict };
     let mut page = write(&snapshot, Position::default(), view, context).await?;
-    if page.next.is_some() && snapshot.statement.is_stream() && !can_go_on(&snapshot) {
+    if page.next.is_some() && !can_go_on(&snapshot) {
         page.next = None;
         page.notes.hint = Some("the query is too long to go on with a cursor; shorten it".into());
     }
@@ -127,7 +118,10 @@ pub(super) async fn next(
 }
 
 fn can_go_on(snapshot: &Snapshot) -> bool {
-    snapshot.statement.can_be_bounded(&snapshot.database)
+    match &snapshot.rest {
+        Rest::Boards(question, legs) => question.can_be_bounded(legs),
+        Rest::Kept(..) => true,
+    }
 }
 
 fn items(page: Page) -> Vec<String> {
@@ -138,12 +132,15 @@ fn items(page: Page) -> Vec<String> {
 
 /// The snapshot for the pages that follow the first: the boards that answered, each with the rows it had then.
 fn pinned(snapshot: Snapshot, page: &mut Page, position: Position) -> (Snapshot, Position) {
-    let Rest::Boards(_) = &snapshot.rest else { return (snapshot, position) };
+    let Snapshot { rest, as_of_us, is_strict, missing } = snapshot;
+    let Rest::Boards(question, _) = rest else {
+        return (Snapshot { rest, as_of_us, is_strict, missing }, position);
+    };
     let legs = std::mem::take(&mut page.legs);
     let leg = legs.iter().take(position.leg).flatten().count();
-    let rest = Rest::Boards(legs.into_iter().flatten().collect());
+    let rest = Rest::Boards(question, legs.into_iter().flatten().collect());
     let missing = page.notes.missing.clone();
-    (Snapshot { rest, missing, ..snapshot }, Position { leg, ..position })
+    (Snapshot { rest, as_of_us, is_strict, missing }, Position { leg, ..position })
 }
 
 async fn write(
@@ -153,8 +150,8 @@ async fn write(
     context: &Context,
 ) -> Result<Page, Fault> {
     let mut page = match &snapshot.rest {
-        Rest::Kept(board, computed) => kept(board, computed, position, view)?,
-        Rest::Boards(legs) => scanned(snapshot, legs, position, view, context).await?,
+        Rest::Kept(joined, batches) => kept(joined, batches, position, view)?,
+        Rest::Boards(question, legs) => scanned(snapshot, question, legs, position, view, context).await?,
     };
     page.notes.as_of_us = snapshot.as_of_us;
     page.notes.is_truncated |= page.next.is_some();
@@ -163,34 +160,27 @@ async fn write(
 }
 
 /// A page of an answer that is here.
-fn kept(board: &str, computed: &Computed, position: Position, view: View) -> Result<Page, Fault> {
-    let columns: Vec<Column<'_>> = computed.columns.iter().map(OwnedColumn::borrowed).collect();
+fn kept(joined: &Joined, batches: &[Batch], position: Position, view: View) -> Result<Page, Fault> {
+    let columns: Vec<Column<'_>> = joined.columns().iter().map(OwnedColumn::borrowed).collect();
     let mut writer = view.writer(&columns);
     let (mut index, mut is_full) = (0, false);
-    for batch in &computed.batches {
+    for batch in batches {
         if writer.is_measured() {
-            computed.rows(batch, |cells| writer.measure(cells))?;
+            joined.rows(batch, |cells| writer.measure(cells))?;
         }
-        computed.rows(batch, |cells| {
+        joined.rows(batch, |cells| {
             is_full = is_full || index >= position.rows && !writer.push(cells);
             index += u64::from(!is_full);
         })?;
     }
-    let mut notes = Notes {
+    let notes = Notes {
         row_count: writer.given,
-        rows_lost: computed.rows_lost,
-        boards: vec![board.into()],
-        clock_unset: !computed.clock_set,
+        rows_lost: joined.rows_lost,
+        boards: joined.boards.clone(),
+        clock_unset: !joined.clock_set,
         ..Notes::default()
     };
-    if !is_full && computed.is_clipped {
-        notes.is_truncated = true;
-        notes.hint = Some(format!(
-            "the board can sort only the first {} rows; narrow WHERE for those behind them",
-            computed.row_count
-        ));
-    }
-    let text = writer.end(&view.statistics(1));
+    let text = writer.end(&view.statistics(joined.boards.len()));
     let next = is_full.then_some(Position { rows: index, ..position });
     Ok(Page { text, notes, next, legs: Vec::new() })
 }
@@ -198,7 +188,7 @@ fn kept(board: &str, computed: &Computed, position: Position, view: View) -> Res
 /// Rows of a scan on their way into a page.
 struct Filling<'c, 's> {
     writer: PageWriter<'c>,
-    statement: &'s Statement,
+    question: &'s Question,
     position: Position,
     /// The page takes no more; another follows.
     is_full: bool,
@@ -211,12 +201,12 @@ struct Filling<'c, 's> {
 impl Filling<'_, '_> {
     fn take(&mut self, scan: &Scan, batch: &Batch) -> Result<(), Fault> {
         if self.writer.is_measured() {
-            scan.rows(batch, |_, cells| self.writer.measure(cells))?;
+            scan.rows(self.question, batch, |_, cells| self.writer.measure(cells))?;
         }
-        let offset = self.statement.offset;
-        let end = self.statement.limit.map(|limit| limit.saturating_add(offset));
+        let offset = self.question.offset;
+        let end = self.question.limit.map(|limit| limit.saturating_add(offset));
         let rows_before = self.position.rows;
-        scan.rows(batch, |row_id, cells| {
+        scan.rows(self.question, batch, |row_id, cells| {
             self.is_done |= end.is_some_and(|end| self.position.rows >= end);
             if self.is_full || self.is_done {
                 return;
@@ -235,35 +225,34 @@ impl Filling<'_, '_> {
 }
 
 /// How many rows each board is asked for: what is skipped, the page, and one that tells whether there are more.
-fn rows_wanted(statement: &Statement, position: Position, rows_max: u64) -> u64 {
-    let skipped = statement.offset.saturating_sub(position.rows);
-    let end = statement.limit.map(|limit| limit.saturating_add(statement.offset));
-    let left = end.map_or(u64::MAX, |end| end.saturating_sub(position.rows.max(statement.offset)));
+fn rows_wanted(question: &Question, position: Position, rows_max: u64) -> u64 {
+    let skipped = question.offset.saturating_sub(position.rows);
+    let end = question.limit.map(|limit| limit.saturating_add(question.offset));
+    let left = end.map_or(u64::MAX, |end| end.saturating_sub(position.rows.max(question.offset)));
     skipped.saturating_add(left.min(rows_max + 1))
 }
 
 /// A page of rows that are still on boards.
 async fn scanned(
     snapshot: &Snapshot,
+    question: &Question,
     legs: &[Leg],
     position: Position,
     view: View,
     context: &Context,
 ) -> Result<Page, Fault> {
-    let statement = &snapshot.statement;
     let mut asked: Vec<Leg> = legs.get(position.leg..).unwrap_or_default().to_vec();
     if let Some(Leg { pin: Some(Pin { rows, .. }), .. }) = asked.first_mut()
         && position.next > 0
     {
         rows.start = position.next.min(rows.end);
     }
-    let limit = rows_wanted(statement, position, view.rows_max);
-    let opened = Scan::open(&snapshot.database, statement, asked, Some(limit), context, Class::Interactive);
+    let limit = rows_wanted(question, position, view.rows_max);
+    let opened = Scan::open(question, Fragment::Stream, asked, Some(limit), context, Class::Interactive);
     let mut scan = opened.await?;
-    let owned = scan.united.columns.clone();
-    let columns: Vec<Column<'_>> = owned.iter().map(OwnedColumn::borrowed).collect();
+    let columns: Vec<Column<'_>> = question.answer.iter().map(OwnedColumn::borrowed).collect();
     let writer = view.writer(&columns);
-    let mut filling = Filling { writer, statement, position, is_full: false, is_done: limit == 0, lost: 0 };
+    let mut filling = Filling { writer, question, position, is_full: false, is_done: limit == 0, lost: 0 };
     let mut before = (filling.writer.mark(), position);
     let mut notes = Notes { clock_unset: !scan.clock_set, ..Notes::default() };
     let mut failed = vec![false; scan.legs.len()];

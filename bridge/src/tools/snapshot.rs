@@ -2,7 +2,7 @@
 
 use crate::{
     fault::Fault,
-    query::{Computed, Leg, Statement},
+    query::{Batch, Joined, Leg, Question},
 };
 use serde_json::{Map, Value};
 use std::{collections::VecDeque, sync::Arc, time::Duration};
@@ -16,8 +16,6 @@ const SNAPSHOT_LIFETIME: Duration = Duration::from_secs(600);
 /// What the pages of an answer have in common.
 #[derive(Debug)]
 pub(super) struct Snapshot {
-    pub(super) database: String,
-    pub(super) statement: Statement,
     /// When it was taken, in microseconds since 1970 UTC.
     pub(super) as_of_us: i64,
     pub(super) rest: Rest,
@@ -30,9 +28,9 @@ pub(super) struct Snapshot {
 #[derive(Debug)]
 pub(super) enum Rest {
     /// On these boards, each with the rows that belong to the snapshot.
-    Boards(Vec<Leg>),
-    /// Here: the whole answer of this board.
-    Kept(String, Computed),
+    Boards(Box<Question>, Vec<Leg>),
+    /// Here: the whole answer.
+    Kept(Box<Joined>, Vec<Batch>),
 }
 
 /// How far an answer is.
@@ -111,10 +109,8 @@ mod tests {
 
     fn snapshot() -> Arc<Snapshot> {
         Arc::new(Snapshot {
-            database: "demo".into(),
-            statement: Statement::parse("SELECT a FROM t", 0).unwrap(),
             as_of_us: 0,
-            rest: Rest::Boards(Vec::new()),
+            rest: Rest::Boards(Box::new(Question::empty()), Vec::new()),
             missing: Map::new(),
             is_strict: false,
         })

@@ -4,10 +4,11 @@ use super::executor;
 use crate::{
     fault::Fault,
     field::Field,
-    query::{Batch, Computed, Context, Leg, OwnedColumn, Scan, Source},
+    query::{Asked, Batch, Context, Joined, OwnedColumn, Scan, Source},
 };
 use shared::{
     command::Format,
+    engine::Fragment,
     format::{RowsFormat, Shape, Statistics},
     message::Class,
     schema::Column,
@@ -58,26 +59,16 @@ impl RowStream {
             return Err(Fault::new("wrong_argument", message, "name a database").with("argument", "database"));
         }
         let now_us = executor::now_us();
-        let (statement, having) = executor::routed(field, database, sql, boards, now_us).await?;
-        if let Some((_, fault)) = having.missing.into_iter().next() {
-            return Err(fault);
+        let asked = executor::routed(field, database, sql, boards, now_us, true, context).await?;
+        if !asked.question.is_stream() {
+            let joined = Joined::ask(asked, true, context).await?;
+            return Ok(Self { source: Source::Joined(Box::new(joined)), skip: 0, left: u64::MAX });
         }
-        if !statement.is_stream() {
-            let Some((board, _)) = having.boards.first() else {
-                return Err(Fault::new("needs_board", "no board is there", "name one in `boards`"));
-            };
-            let computed = Computed::ask(database, &statement, board, context).await?;
-            if computed.is_clipped {
-                let message = format!("the board can sort only the first {} rows", computed.row_count);
-                return Err(Fault::new("capacity", message, "add a LIMIT, or leave ORDER BY out"));
-            }
-            return Ok(Self { source: Source::Computed(computed, 0), skip: 0, left: u64::MAX });
-        }
-        let legs = having.boards.into_iter().map(|(board, _)| Leg { board, pin: None }).collect();
-        let wanted = statement.limit.map(|limit| limit.saturating_add(statement.offset));
-        let scan = Scan::open(database, &statement, legs, wanted, context, Class::Background).await?;
-        let (skip, left) = (statement.offset, statement.limit.unwrap_or(u64::MAX));
-        Ok(Self { source: Source::Scan(Box::new(scan)), skip, left })
+        let Asked { question, legs, .. } = asked;
+        let wanted = question.limit.map(|limit| limit.saturating_add(question.offset));
+        let scan = Scan::open(&question, Fragment::Stream, legs, wanted, context, Class::Background).await?;
+        let (skip, left) = (question.offset, question.limit.unwrap_or(u64::MAX));
+        Ok(Self { source: Source::Scan(Box::new(scan), Box::new(question)), skip, left })
     }
 
     /// The columns of every row.
@@ -88,8 +79,8 @@ impl RowStream {
     /// Rows that boards overwrote before they could send them, as far as the stream has come.
     pub fn rows_lost(&self) -> u64 {
         match &self.source {
-            Source::Scan(scan) => scan.rows_lost(),
-            Source::Computed(computed, _) => computed.rows_lost,
+            Source::Scan(scan, _) => scan.rows_lost(),
+            Source::Joined(joined) => joined.rows_lost,
         }
     }
 
@@ -126,8 +117,8 @@ impl RowStream {
     /// How many boards it is from.
     pub(crate) fn boards(&self) -> u32 {
         match &self.source {
-            Source::Scan(scan) => u32::try_from(scan.legs.len()).unwrap_or(u32::MAX),
-            Source::Computed(..) => 1,
+            Source::Scan(scan, _) => u32::try_from(scan.legs.len()).unwrap_or(u32::MAX),
+            Source::Joined(joined) => u32::try_from(joined.boards.len()).unwrap_or(u32::MAX),
         }
     }
 

@@ -3,17 +3,19 @@
 //! ```text
 //!   stream     SELECT the outputs, _row_id                                        rows that go on as they are
 //!   rows       SELECT the columns in use, _row_id                                 everything else is done here
+//!   all        the same without WHERE                                             the filter is done here, too
 //!   top        the same ORDER BY … LIMIT                                          sorted again here
 //!   distinct   SELECT DISTINCT the outputs                                        made different again here
 //!   groups     SELECT keys, values that must differ, partial aggregates GROUP BY  merged here, see [`partials`]
 //! ```
 
 use super::{
-    plan::{AggregateUse, Mode, Plan, column_at},
+    plan::{AggregateUse, Mode, Output, Plan, column_at},
     query::Query,
     workspace::Memory,
 };
 use crate::{
+    limits::SELECT_ITEMS_MAX,
     schema::Column,
     sql::tree::{Aggregate, BinaryOp, CastTo, Function, Node, NodeId, Select, UnaryOp, Unit},
     time::{UTC_US_MAX, UTC_US_MIN, Utc},
@@ -31,6 +33,8 @@ pub enum Fragment {
     Stream,
     /// The filter: the columns in use, each row with its id behind.
     Rows,
+    /// Nothing: the columns in use of every row, with its id behind.
+    All,
     /// The filter, and the first rows in the order that was asked for.
     Top,
     /// The different rows among its own.
@@ -48,6 +52,8 @@ pub struct Target<'t> {
     pub columns: &'t [Column<'t>],
     /// The type of each of them on this board; none where the board has no such column.
     pub kinds: &'t [Option<ColumnType>],
+    /// The board's table has just these columns in this order, so that `*` means them.
+    pub is_same: bool,
     /// The rows that are meant; none is all there are.
     pub rows: Option<&'t Range<u64>>,
     /// Rows of the answer at most.
@@ -83,7 +89,52 @@ impl<M: Memory> Query<M> {
 
     /// The columns whose cells [`feed`](Self::feed) needs, in the order in which a fragment of rows gives them.
     pub fn columns_in_use(&self) -> impl Iterator<Item = usize> + '_ {
-        (0..self.plan.kinds.len()).filter(|index| self.plan.columns_used & (1 << index) != 0)
+        let width = self.plan.kinds.len();
+        let own = self.plan.columns_used & !(u32::MAX << width);
+        let is_too_long = own.count_ones() as usize >= SELECT_ITEMS_MAX; // `*` is one item, however wide the table
+        (0..width).filter(move |index| is_too_long || own & (1 << index) != 0)
+    }
+
+    /// Says what is done with the answers of boards, a step at a time.
+    pub fn explain_join(&self, mut say: impl FnMut(&'static str, fmt::Arguments<'_>)) {
+        match self.plan.mode {
+            Mode::Stream => say("join", format_args!("rows as they come, by board, epoch and row_id")),
+            Mode::Sort => say(
+                "sort",
+                format_args!("by {} keys; ties by board, epoch and row_id", self.plan.order.len()),
+            ),
+            Mode::Distinct => say("distinct", format_args!("rows that no other board gave")),
+            Mode::Group => {
+                say("group", format_args!("by {} keys", self.plan.keys.len()));
+                for used in &self.plan.aggregates {
+                    let name = aggregate_name(used.aggregate);
+                    let how = match used.aggregate {
+                        _ if used.distinct => "of the different values of all boards",
+                        Aggregate::Count => "sum of the counts",
+                        Aggregate::Sum => "sum of the sums",
+                        Aggregate::Avg => "sum of the sums by sum of the counts",
+                        Aggregate::Min => "least of the least",
+                        Aggregate::Max => "greatest of the greatest",
+                        Aggregate::Range => "greatest of the greatest less least of the least",
+                        Aggregate::First | Aggregate::FirstAt => "that of the earliest row",
+                        Aggregate::Last | Aggregate::LastAt => "that of the latest row",
+                        Aggregate::Stddev | Aggregate::Variance => "from counts, means and squares (Chan)",
+                    };
+                    say("merge", format_args!("{name}: {how}"));
+                }
+            }
+        }
+        if self.plan.mode == Mode::Group {
+            if self.select.having.is_some() {
+                say("having", format_args!("after the merge"));
+            }
+            if !self.plan.order.is_empty() {
+                say("sort", format_args!("by {} keys", self.plan.order.len()));
+            }
+        }
+        if let Some(limit) = self.select.limit {
+            say("limit", format_args!("{limit} rows after {}", self.select.offset));
+        }
     }
 
     /// Writes what a board is asked. Periods must have been [set](Self::set_period) before.
@@ -97,22 +148,33 @@ impl<M: Memory> Query<M> {
         match fragment {
             Fragment::Stream => {
                 out.write_str("SELECT ")?;
-                for output in &self.plan.outputs {
+                let mut at = 0;
+                while let Some(output) = self.plan.outputs.get(at) {
+                    if writer.is_all(at) {
+                        out.write_str("*, ")?;
+                        at += target.columns.len();
+                        continue;
+                    }
                     writer.expression(output.node, LOWEST, out)?;
                     out.write_str(", ")?;
+                    at += 1;
                 }
                 out.write_str("_row_id")?;
-                writer.from(out)?;
+                writer.from(true, out)?;
                 writer.limit(target.limit, out)
             }
-            Fragment::Rows | Fragment::Top => {
+            Fragment::Rows | Fragment::All | Fragment::Top => {
                 out.write_str("SELECT ")?;
-                for index in self.columns_in_use() {
-                    writer.column(index as u8, out)?;
-                    out.write_str(", ")?;
+                if target.is_same && self.columns_in_use().count() == target.columns.len() {
+                    out.write_str("*, ")?;
+                } else {
+                    for index in self.columns_in_use() {
+                        writer.column(index as u8, out)?;
+                        out.write_str(", ")?;
+                    }
                 }
                 out.write_str("_row_id")?;
-                writer.from(out)?;
+                writer.from(fragment != Fragment::All, out)?;
                 if fragment == Fragment::Top {
                     writer.order(out)?;
                     let kept = Plan::rows_kept(&self.select);
@@ -126,7 +188,7 @@ impl<M: Memory> Query<M> {
                     out.write_str(if nth > 0 { ", " } else { "" })?;
                     writer.expression(output.node, LOWEST, out)?;
                 }
-                writer.from(out)?;
+                writer.from(true, out)?;
                 let kept = Plan::rows_kept(&self.select).filter(|_| self.plan.order.is_empty());
                 writer.limit(kept, out)
             }
@@ -155,6 +217,14 @@ const SIGN: Strength = 7;
 const ATOM: Strength = 8;
 
 impl Writer<'_> {
+    /// Whether the outputs from here on are the columns of the table, one after the other.
+    fn is_all(&self, at: usize) -> bool {
+        let outputs = self.plan.outputs.get(at..at + self.target.columns.len()).unwrap_or_default();
+        let is_column =
+            |(index, output): (u8, &Output)| self.select.tree.node(output.node) == Node::Column(index);
+        !outputs.is_empty() && (0..).zip(outputs).all(is_column) && self.target.is_same
+    }
+
     fn groups(&self, out: &mut impl Write) -> fmt::Result {
         out.write_str("SELECT ")?;
         let mut grouped = 0;
@@ -181,7 +251,7 @@ impl Writer<'_> {
                 out.write_str(")")?;
             }
         }
-        self.from(out)?;
+        self.from(true, out)?;
         for item in 1..=grouped {
             write!(out, "{}{item}", if item == 1 { " GROUP BY " } else { ", " })?;
         }
@@ -196,12 +266,12 @@ impl Writer<'_> {
     }
 
     /// FROM and WHERE.
-    fn from(&self, out: &mut impl Write) -> fmt::Result {
+    fn from(&self, has_filter: bool, out: &mut impl Write) -> fmt::Result {
         write!(out, " FROM \"{}\"", self.target.table)?;
         if let Some(rows) = self.target.rows {
             write!(out, " WHERE _row_id >= {} AND _row_id < {}", rows.start, rows.end)?;
         }
-        if let Some(filter) = self.select.filter {
+        if let Some(filter) = self.select.filter.filter(|_| has_filter) {
             let is_first = self.target.rows.is_none();
             out.write_str(if is_first { " WHERE " } else { " AND " })?;
             self.expression(filter, if is_first { LOWEST } else { NOT }, out)?;

@@ -160,7 +160,7 @@ fn ask(
     limit: Option<u64>,
 ) -> Result<Answer, Failure> {
     let kinds: Vec<Option<ColumnType>> = columns.iter().map(|column| Some(column.kind)).collect();
-    let target = Target { table: Table::NAME, columns, kinds: &kinds, rows: None, limit };
+    let target = Target { table: Table::NAME, columns, kinds: &kinds, is_same: true, rows: None, limit };
     let mut sql = String::new();
     query.write_fragment(fragment, &target, &mut sql).expect("a fragment can be written");
     part.answer(&sql)

@@ -1,7 +1,7 @@
 //! One query over many sources: pages of several boards one after the other, rows and groups that boards sent.
 //! A board reads its own pages only; this is for whoever joins their answers.
 
-use super::{Phase, Query, capacity};
+use super::{Phase, Query, capacity, fitted};
 use crate::{
     engine::{
         eval::Scope,
@@ -10,7 +10,7 @@ use crate::{
         records,
         workspace::Memory,
     },
-    limits::EXPRESSION_TEXT_BYTES_MAX,
+    limits::{COLUMNS_MAX, EXPRESSION_TEXT_BYTES_MAX},
     message::Failure,
     sql::tree::Node,
     value::Value,
@@ -39,6 +39,12 @@ impl<M: Memory> Query<M> {
             },
             _ => None,
         })
+    }
+
+    /// Forgets everything that was gathered or given; periods stay [set](Self::set_period).
+    pub fn start_over(&mut self) {
+        self.restart();
+        self.turn_to(0..0);
     }
 
     /// Goes on with the rows `rows` of other pages. What was gathered or given so far stays.
@@ -84,6 +90,26 @@ impl<M: Memory> Query<M> {
             }
         });
         taken.map_err(|fault| self.failure(fault))
+    }
+
+    /// Gives the row that a stream makes of a row of the table, if the filter lets it through. Counts nothing.
+    pub fn stream_row(&self, cells: &[Value<'_>], give: &mut dyn FnMut(&[Value<'_>])) -> Result<(), Failure> {
+        let Self { select, plan, text, .. } = self;
+        let mut scratch = [0; EXPRESSION_TEXT_BYTES_MAX];
+        let mut bump = &mut scratch[..];
+        let scope = Scope { tree: &select.tree, text, cells, slots: &[] };
+        let mut made = || {
+            if plan.filter.passes_at_once(cells) != Some(true) && !plan.filter.passes(&scope, &mut bump)? {
+                return Ok(());
+            }
+            let mut row = [Value::Null; COLUMNS_MAX];
+            for (cell, output) in row.iter_mut().zip(&plan.outputs) {
+                *cell = fitted(scope.value(output.node, &mut bump)?, output.kind);
+            }
+            give(&row[..plan.outputs.len()]);
+            Ok(())
+        };
+        made().map_err(|fault| self.failure(fault))
     }
 
     /// Takes a row of what a board computed for the fragment [`Groups`](crate::engine::Fragment::Groups) or
