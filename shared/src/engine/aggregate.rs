@@ -2,14 +2,15 @@
 //!
 //! ```text
 //!   count               n u64
-//!   sum avg             flags u8 · n u64 · exact sum i64 · float sum f64 · its error f64     (Kahan, Babuška, Neumaier)
+//!   sum sum_rest avg    flags u8 · n u64 · exact sum i64 · float sum f64 · its error f64     (Kahan, Babuška, Neumaier)
 //!   min max             a value's place
 //!   range               two of them
 //!   first last          its row's time i64 · a value's place; first_at, last_at are that time
 //!   stddev variance     n u64 · mean f64 · M2 f64                                            (Welford; merged by Chan)
 //! ```
 //!
-//! Sums are SQLite's: exact while all are integers, compensated floats from the first that is not.
+//! Sums are SQLite's: exact while all are integers, compensated floats from the first that is not. `sum_rest` is what
+//! rounding took from `sum`, so that sums of several boards add up as one.
 
 use super::{
     eval::Fault,
@@ -20,7 +21,7 @@ use super::{
 use crate::{
     message::ErrorCode,
     sql::tree::{Aggregate, BinaryOp, NodeId},
-    value::Value,
+    value::{ColumnType, Value},
 };
 use core::cmp::Ordering;
 
@@ -56,7 +57,7 @@ impl From<TextTooLong> for AggregateFault {
 pub(super) fn state_bytes(aggregate: &AggregateUse) -> usize {
     match aggregate.aggregate {
         Aggregate::Count => 8,
-        Aggregate::Sum | Aggregate::Avg => SUM_BYTES,
+        Aggregate::Sum | Aggregate::SumRest | Aggregate::Avg => SUM_BYTES,
         Aggregate::Min | Aggregate::Max => place_bytes(aggregate.kind),
         Aggregate::First | Aggregate::Last | Aggregate::FirstAt | Aggregate::LastAt => {
             TIME_BYTES + place_bytes(aggregate.kind)
@@ -64,6 +65,11 @@ pub(super) fn state_bytes(aggregate: &AggregateUse) -> usize {
         Aggregate::Range => 2 * place_bytes(aggregate.kind),
         Aggregate::Stddev | Aggregate::Variance => SPREAD_BYTES,
     }
+}
+
+/// Whether sums of a type are exact.
+pub(super) fn is_whole(kind: ColumnType) -> bool {
+    matches!(kind, ColumnType::Bool | ColumnType::Int)
 }
 
 /// Whether the time of a row decides.
@@ -84,7 +90,7 @@ pub(super) fn take_at_once(aggregate: Aggregate, state: &mut [u8], value: &Value
             count(state, 1);
             true
         }
-        (Aggregate::Sum | Aggregate::Avg, Value::Int(v)) => {
+        (Aggregate::Sum | Aggregate::SumRest | Aggregate::Avg, Value::Int(v)) => {
             state.first_chunk_mut().is_some_and(|state| Sum::add_exactly(state, *v))
         }
         _ => false,
@@ -101,7 +107,7 @@ pub(super) fn take(
 ) -> Result<(), AggregateFault> {
     match aggregate {
         Aggregate::Count => count(state, 1),
-        Aggregate::Sum | Aggregate::Avg => take_into_sum(state, value),
+        Aggregate::Sum | Aggregate::SumRest | Aggregate::Avg => take_into_sum(state, value),
         Aggregate::Min => keep_if(state, *value, Ordering::Less)?,
         Aggregate::Max => keep_if(state, *value, Ordering::Greater)?,
         Aggregate::Range => {
@@ -133,7 +139,7 @@ pub(super) fn take(
 pub(super) fn merge(aggregate: Aggregate, state: &mut [u8], from: &[u8]) -> Result<(), AggregateFault> {
     match aggregate {
         Aggregate::Count => count(state, get_u64(from, 0)),
-        Aggregate::Sum | Aggregate::Avg => {
+        Aggregate::Sum | Aggregate::SumRest | Aggregate::Avg => {
             let mut sum = Sum::load(state);
             sum.merge(Sum::load(from));
             sum.store(state);
@@ -160,26 +166,27 @@ pub(super) fn merge(aggregate: Aggregate, state: &mut [u8], from: &[u8]) -> Resu
 
 /// Takes what another has computed of other rows in place of an aggregate; see [`super::fragment::partials`].
 pub(super) fn absorb<'v>(
-    aggregate: Aggregate,
+    used: &AggregateUse,
     state: &mut [u8],
     partials: &mut impl Iterator<Item = Value<'v>>,
 ) -> Result<(), AggregateFault> {
+    let aggregate = used.aggregate;
+    let is_whole = is_whole(used.kind);
     let mut next = || partials.next().unwrap_or(Value::Null);
     let rows = |value: Value<'_>| if let Value::Int(rows) = value { rows.max(0).cast_unsigned() } else { 0 };
     let number = |value: Value<'_>| Number::of(value).map_or(0.0, Number::to_f64);
     match aggregate {
         Aggregate::Count => count(state, rows(next())),
-        Aggregate::Sum => {
+        Aggregate::Sum | Aggregate::SumRest | Aggregate::Avg => {
             let value = next();
-            if value != Value::Null {
-                take_into_sum(state, &value);
-            }
-        }
-        Aggregate::Avg => {
-            let (value, known) = (next(), rows(next()));
+            let rest = if is_whole { 0.0 } else { number(next()) };
+            let known = if used.aggregate == Aggregate::Avg { rows(next()) } else { 1 };
             if value != Value::Null {
                 take_into_sum(state, &value);
                 let mut sum = Sum::load(state);
+                if rest != 0.0 {
+                    sum.take_float(rest);
+                }
                 sum.count = (sum.count - 1).saturating_add(known);
                 sum.store(state);
             }
@@ -212,6 +219,7 @@ pub(super) fn finish(aggregate: Aggregate, state: &[u8]) -> Result<Value<'_>, Ag
     Ok(match aggregate {
         Aggregate::Count => Value::Int(get_u64(state, 0).cast_signed()),
         Aggregate::Sum => return Sum::load(state).total(),
+        Aggregate::SumRest => Sum::load(state).rest(),
         Aggregate::Avg => Sum::load(state).mean(),
         Aggregate::Min | Aggregate::Max => load(state),
         Aggregate::First | Aggregate::Last => load(state.get(TIME_BYTES..).unwrap_or_default()),
@@ -371,6 +379,16 @@ impl Sum {
 
     fn float_total(&self) -> f64 {
         if self.error.is_finite() { self.float + self.error } else { self.float }
+    }
+
+    /// What is missing from the total because it is one float.
+    fn rest(&self) -> Value<'static> {
+        let total = self.float_total();
+        let rest = (self.float - total) + self.error;
+        match self.count {
+            0 => Value::Null,
+            _ => Value::Float64(if self.flags & FLAG_FLOAT != 0 && rest.is_finite() { rest } else { 0.0 }),
+        }
     }
 
     fn total(&self) -> Result<Value<'static>, AggregateFault> {

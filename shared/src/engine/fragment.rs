@@ -10,6 +10,7 @@
 //! ```
 
 use super::{
+    aggregate::{is_by_time, is_whole},
     plan::{AggregateUse, Mode, Output, Plan, column_at},
     query::Query,
     workspace::Memory,
@@ -61,11 +62,14 @@ pub struct Target<'t> {
 }
 
 /// The aggregates that a board computes in place of one.
-pub(super) fn partials(aggregate: Aggregate) -> &'static [Aggregate] {
-    match aggregate {
+pub(super) fn partials(used: &AggregateUse) -> &'static [Aggregate] {
+    let is_whole = is_whole(used.kind);
+    match used.aggregate {
         Aggregate::Count => &[Aggregate::Count],
-        Aggregate::Sum => &[Aggregate::Sum],
-        Aggregate::Avg => &[Aggregate::Sum, Aggregate::Count],
+        Aggregate::Sum | Aggregate::SumRest if is_whole => &[Aggregate::Sum],
+        Aggregate::Sum | Aggregate::SumRest => &[Aggregate::Sum, Aggregate::SumRest],
+        Aggregate::Avg if is_whole => &[Aggregate::Sum, Aggregate::Count],
+        Aggregate::Avg => &[Aggregate::Sum, Aggregate::SumRest, Aggregate::Count],
         Aggregate::Min => &[Aggregate::Min],
         Aggregate::Max => &[Aggregate::Max],
         Aggregate::Range => &[Aggregate::Min, Aggregate::Max],
@@ -83,8 +87,16 @@ impl<M: Memory> Query<M> {
             Mode::Sort if self.select.limit.is_some() => Fragment::Top,
             Mode::Sort => Fragment::Rows,
             Mode::Distinct => Fragment::Distinct,
+            // Values that must differ split a board's groups, and then of two rows of one time nobody knows the later.
+            Mode::Group if self.has(|used| used.distinct) && self.has(|used| is_by_time(used.aggregate)) => {
+                Fragment::Rows
+            }
             Mode::Group => Fragment::Groups,
         }
+    }
+
+    fn has(&self, is_such: impl Fn(&AggregateUse) -> bool) -> bool {
+        self.plan.aggregates.iter().any(is_such)
     }
 
     /// The columns whose cells [`feed`](Self::feed) needs, in the order in which a fragment of rows gives them.
@@ -111,7 +123,7 @@ impl<M: Memory> Query<M> {
                     let how = match used.aggregate {
                         _ if used.distinct => "of the different values of all boards",
                         Aggregate::Count => "sum of the counts",
-                        Aggregate::Sum => "sum of the sums",
+                        Aggregate::Sum | Aggregate::SumRest => "sum of the sums and of what rounding took",
                         Aggregate::Avg => "sum of the sums by sum of the counts",
                         Aggregate::Min => "least of the least",
                         Aggregate::Max => "greatest of the greatest",
@@ -244,7 +256,7 @@ impl Writer<'_> {
             grouped += 1;
         }
         for used in self.plan.aggregates.iter().filter(|used| !used.distinct) {
-            for partial in partials(used.aggregate) {
+            for partial in partials(used) {
                 separator(out)?;
                 write!(out, "{}(", aggregate_name(*partial))?;
                 self.argument(used, out)?;
@@ -476,6 +488,7 @@ fn aggregate_name(aggregate: Aggregate) -> &'static str {
     match aggregate {
         Aggregate::Count => "count",
         Aggregate::Sum => "sum",
+        Aggregate::SumRest => "sum_rest",
         Aggregate::Avg => "avg",
         Aggregate::Min => "min",
         Aggregate::Max => "max",

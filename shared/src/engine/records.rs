@@ -279,7 +279,7 @@ pub(super) fn absorb<M: Memory>(plan: &Plan, work: &mut M, cells: &[Value<'_>]) 
                 aggregate::take(used.aggregate, state, &value, 0).map_err(|fault| fault.at(used.node))?;
             }
         } else if let Some(state) = work.record_mut(group).get_mut(at..at + bytes) {
-            aggregate::absorb(used.aggregate, state, &mut partials).map_err(|fault| fault.at(used.node))?;
+            aggregate::absorb(used, state, &mut partials).map_err(|fault| fault.at(used.node))?;
         }
         at += bytes;
     }

@@ -159,6 +159,7 @@ pub enum Function {
 pub enum Aggregate {
     Count,
     Sum,
+    SumRest,
     Avg,
     Min,
     Max,

@@ -128,7 +128,7 @@ impl<M: Memory> Query<M> {
     /// How many cells a row of the fragment [`Groups`](crate::engine::Fragment::Groups) has.
     pub fn group_cells(&self) -> usize {
         let cells = |used: &crate::engine::plan::AggregateUse| {
-            if used.distinct { 1 } else { partials(used.aggregate).len() }
+            if used.distinct { 1 } else { partials(used).len() }
         };
         self.plan.keys.len() + self.plan.aggregates.iter().map(cells).sum::<usize>()
     }

@@ -368,15 +368,17 @@ impl Resolver<'_, '_> {
         if self.has_aggregate(argument) {
             return Err(self.fail(ErrorCode::Syntax, argument, "an aggregate cannot stand in another"));
         }
-        let is_sum =
-            matches!(aggregate, Aggregate::Sum | Aggregate::Avg | Aggregate::Stddev | Aggregate::Variance);
+        let is_sum = matches!(
+            aggregate,
+            Aggregate::Sum | Aggregate::SumRest | Aggregate::Avg | Aggregate::Stddev | Aggregate::Variance
+        );
         let is_range_of_text = aggregate == Aggregate::Range && of == TEXT;
         if is_sum && !of.is_number() || is_range_of_text {
             return Err(self.mismatch(argument, "this aggregate takes numbers"));
         }
         Ok(match aggregate {
             Aggregate::Count => INT,
-            Aggregate::Avg | Aggregate::Stddev | Aggregate::Variance => FLOAT,
+            Aggregate::SumRest | Aggregate::Avg | Aggregate::Stddev | Aggregate::Variance => FLOAT,
             Aggregate::Sum | Aggregate::Range => {
                 if of.is_float() {
                     FLOAT

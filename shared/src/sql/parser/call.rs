@@ -21,7 +21,7 @@ enum Callee {
     Period,
 }
 
-const CALLEES: [(&str, Callee); 27] = [
+const CALLEES: [(&str, Callee); 28] = [
     ("abs", Callee::Function(Function::Abs)),
     ("round", Callee::Function(Function::Round)),
     ("floor", Callee::Function(Function::Floor)),
@@ -33,6 +33,7 @@ const CALLEES: [(&str, Callee); 27] = [
     ("coalesce", Callee::Function(Function::Coalesce)),
     ("count", Callee::Aggregate(Aggregate::Count)),
     ("sum", Callee::Aggregate(Aggregate::Sum)),
+    ("sum_rest", Callee::Aggregate(Aggregate::SumRest)),
     ("avg", Callee::Aggregate(Aggregate::Avg)),
     ("min", Callee::Aggregate(Aggregate::Min)),
     ("max", Callee::Aggregate(Aggregate::Max)),
