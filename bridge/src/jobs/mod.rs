@@ -4,8 +4,7 @@ mod sink;
 
 use crate::{
     fault::{Fault, quoted},
-    field::Field,
-    query::{Context, Progress},
+    query::{Context, Lake, Progress},
     tools::RowStream,
 };
 use serde_json::{Value, json};
@@ -89,7 +88,7 @@ impl Jobs {
     /// Begins an export once its boards have begun to answer; returns the job.
     pub(crate) async fn export(
         &self,
-        field: &Field,
+        lake: &Lake,
         request: ExportRequest,
         context: &Context,
     ) -> Result<Value, Fault> {
@@ -121,7 +120,7 @@ impl Jobs {
         // Only what has begun is a job: a call that is cancelled here leaves none.
         let sink = FileSink::create(folder, &file, form, self.bytes_max)?;
         let boards = request.boards.as_deref();
-        let opening = RowStream::open(field, &request.database, &request.sql, boards, run);
+        let opening = RowStream::open(lake, &request.database, &request.sql, boards, run);
         let rows = context.whole(opening).await??;
         self.begin(job)?;
         tokio::spawn(self.clone().run(id.clone(), sink, rows, told));

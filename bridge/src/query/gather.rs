@@ -8,7 +8,7 @@
 //! A board's part counts when it is complete. One that fails spoils nothing: it is left out and named.
 
 use super::{
-    Context, Leg, OwnedColumn, Progress, Question, Scan, Step,
+    Context, Leg, OwnedColumn, Progress, Question, Scan, Select, Step,
     scan::{began, is_too_much},
     source::{Batch, kinds},
 };
@@ -67,14 +67,8 @@ pub struct Asked {
 impl Asked {
     /// Plans a SELECT over the boards that have its table and finds out where its periods end. Strictly, a board that
     /// is not there is an error.
-    pub async fn plan(
-        database: &str,
-        sql: &str,
-        now_us: i64,
-        having: Having,
-        is_strict: bool,
-        context: &Context,
-    ) -> Result<Self, Fault> {
+    pub async fn plan(select: &Select<'_>, having: Having, context: &Context) -> Result<Self, Fault> {
+        let Select { database, sql, now_us, is_strict, .. } = *select;
         let (question, legs) = Question::plan(database, sql, now_us, &having)?;
         let mut missing = Vec::new();
         for (board, fault) in having.missing {
@@ -233,7 +227,7 @@ impl Gathering {
             progress: Progress { boards, ..Progress::default() },
         };
         let best = question.fragment();
-        if best == Fragment::Rows {
+        if matches!(best, Fragment::Rows | Fragment::All) {
             gathering.feed(question, best, 0, legs, context).await?;
             return Ok(gathering);
         }

@@ -1,6 +1,7 @@
 //! A SELECT over boards: planned, split, its rows batch by batch. Knows no tool and writes no JSON.
 //!
 //! ```text
+//!   Lake         whom a SELECT is put to
 //!   Question     SELECT … planned over the columns of all boards; the SQL that each board is asked
 //!   Asked        a question and the boards that it reaches
 //!   Scan         a stream from each board, one behind the other, with the row_id of each row
@@ -11,6 +12,7 @@
 mod columns;
 mod context;
 mod gather;
+mod lake;
 mod memory;
 mod question;
 mod scan;
@@ -19,6 +21,7 @@ mod source;
 pub use columns::{OwnedColumn, United};
 pub use context::{Context, Progress, ProgressSender};
 pub use gather::{Asked, Joined};
+pub use lake::{Lake, Select};
 pub use memory::{LargeMemory, QUERY_BYTES_MAX};
 pub use question::Question;
 pub use scan::{Leg, Pin, Scan, Step};

@@ -31,6 +31,8 @@ pub struct Question {
     pub limit: Option<u64>,
     /// OFFSET
     pub offset: u64,
+    /// Boards are asked for the columns in use of every row, and nothing else: to compare with what they can do.
+    pub without_pushdown: bool,
     pub(super) query: Box<Query<LargeMemory>>,
 }
 
@@ -77,8 +79,16 @@ impl Question {
         });
         let legs = legs.collect();
         let (limit, offset) = (select.limit, select.offset);
-        let question =
-            Self { database: database.into(), table, columns: united.columns, answer, limit, offset, query };
+        let question = Self {
+            database: database.into(),
+            table,
+            columns: united.columns,
+            answer,
+            limit,
+            offset,
+            without_pushdown: false,
+            query,
+        };
         Ok((question, legs))
     }
 
@@ -92,6 +102,7 @@ impl Question {
             answer: Vec::new(),
             limit: None,
             offset: 0,
+            without_pushdown: false,
             query: Box::default(),
         }
     }
@@ -103,7 +114,7 @@ impl Question {
 
     /// The largest part of it that boards can do by themselves.
     pub fn fragment(&self) -> Fragment {
-        self.query.fragment()
+        if self.without_pushdown { Fragment::All } else { self.query.fragment() }
     }
 
     /// The command that asks a board for its part, of at most `limit` rows.

@@ -267,11 +267,12 @@ async fn head(
     let simpler = match fragment {
         Fragment::Stream => &[Fragment::Stream, Fragment::Rows, Fragment::All][..],
         Fragment::Top => &[Fragment::Top],
+        Fragment::All => &[Fragment::All],
         _ => &[Fragment::Rows, Fragment::All],
     };
     let mut refused = None;
     for fragment in simpler {
-        let limit = limit.filter(|_| *fragment == simpler[0]);
+        let limit = limit.filter(|_| matches!(fragment, Fragment::Stream | Fragment::Top));
         let command = question.command(*fragment, leg, limit)?;
         match began(session, command, context, class).await {
             Ok((answer, bytes)) => {
@@ -318,5 +319,6 @@ pub(super) async fn began(
 
 /// Whether a board refused because it has no room, or is too old, for what it was asked: then it is done here.
 pub(super) fn is_too_much(fault: &Fault) -> bool {
-    matches!(fault.code, "capacity" | "too_long" | "overflow" | "unsupported" | "syntax" | "unknown_command")
+    let codes = ["capacity", "too_long", "overflow", "type", "unsupported", "syntax", "unknown_command"];
+    codes.contains(&fault.code)
 }

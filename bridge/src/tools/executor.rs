@@ -11,7 +11,7 @@ use super::{
 use crate::{
     fault::{Fault, quoted},
     field::{Field, Having, Standing},
-    query::{Asked, Context, Question},
+    query::{Context, Select},
 };
 use serde_json::{Map, Value};
 use shared::command::{self, Command, Sql, nearest};
@@ -41,7 +41,7 @@ pub(super) async fn call(
         let built = sql::build(&arguments)?;
         arguments.insert(template::SQL.into(), built.into());
         if usual.database.is_none() {
-            let only = only_database(&tools.inner.field, usual.boards.as_deref()).await?;
+            let only = only_database(&tools.inner.lake.field, usual.boards.as_deref()).await?;
             arguments.insert("database".into(), only.as_str().into());
             usual.database = Some(only);
         }
@@ -90,7 +90,7 @@ async fn run_command(
         }
         parsed => (text, parsed),
     };
-    let field = &tools.inner.field;
+    let field = &tools.inner.lake.field;
     match &parsed {
         Command::Sql(sql) => Box::pin(query(tools, sql, usual, context)).await,
         Command::GetJobs(_) => Ok(vec![tools.inner.jobs.list().to_string()]),
@@ -99,8 +99,7 @@ async fn run_command(
             Box::pin(listing::run(standing(having), text, &parsed, &usual, context)).await
         }
         Command::ExplainSql(sql) => {
-            let boards = usual.boards.as_deref();
-            let asked = routed(field, sql.dbms, sql.text, boards, now_us(), usual.is_strict, context).await?;
+            let asked = tools.inner.lake.plan(&select(sql, &usual, now_us()), context).await?;
             Box::pin(listing::explain(asked, &parsed, &usual, context)).await
         }
         other if other.is_write() || !other.is_repeatable() => {
@@ -125,7 +124,7 @@ async fn writable(tools: &Tools, definition: &Definition, usual: &Usual) -> Resu
         let action = "use a tool for it; one of your own needs annotations: { read_only: false }";
         return Err(Fault::new("write_refused", message, action));
     }
-    let boards = tools.inner.field.standing(usual.boards.as_deref()).await?;
+    let boards = tools.inner.lake.field.standing(usual.boards.as_deref()).await?;
     let [board] = <[Standing; 1]>::try_from(boards).map_err(|boards| {
         let names: Vec<&str> = boards.iter().map(|standing| standing.board.name.as_str()).collect();
         let action = format!("name one in `boards`: {}", names.join(", "));
@@ -151,25 +150,14 @@ async fn query(
     usual.format = usual.format.or(sql.format);
     let view = View::new(&usual, sql.statistics);
     let now_us = now_us();
-    let field = &tools.inner.field;
-    let asked =
-        routed(field, sql.dbms, sql.text, usual.boards.as_deref(), now_us, usual.is_strict, context).await?;
+    let asked = tools.inner.lake.plan(&select(sql, &usual, now_us), context).await?;
     let ready = Ready { asked, now_us, is_strict: usual.is_strict };
     Box::pin(paging::first(tools, ready, view, context)).await
 }
 
-/// A SELECT and the boards that it reaches.
-pub(super) async fn routed(
-    field: &Field,
-    database: &str,
-    sql: &str,
-    boards: Option<&[String]>,
-    now_us: i64,
-    is_strict: bool,
-    context: &Context,
-) -> Result<Asked, Fault> {
-    let having = field.boards_with(database, &Question::table_of(sql)?, boards).await?;
-    Asked::plan(database, sql, now_us, having, is_strict, context).await
+fn select<'q>(sql: &Sql<'q>, usual: &'q Usual, now_us: i64) -> Select<'q> {
+    let boards = usual.boards.as_deref();
+    Select { database: sql.dbms, sql: sql.text, boards, now_us, is_strict: usual.is_strict }
 }
 
 /// The database that is meant where none is named: the only one there is.

@@ -33,7 +33,7 @@ pub(super) async fn run(
                 file: text("file").map(str::to_string),
                 is_csv: text("file_format") == Some("csv"),
             };
-            jobs.export(&tools.inner.field, request, context).await?
+            jobs.export(&tools.inner.lake, request, context).await?
         }
     };
     Ok(vec![answer.to_string()])
@@ -41,7 +41,7 @@ pub(super) async fn run(
 
 /// Every board as it is configured, and how it stands.
 async fn boards(tools: &Tools, context: &Context) -> Result<Value, Fault> {
-    let field = &tools.inner.field;
+    let field = &tools.inner.lake.field;
     if !field.boards().is_empty() {
         let _ = context.whole(field.standing(None)).await?; // those that are coming up have a moment
     }
@@ -77,7 +77,7 @@ async fn boards(tools: &Tools, context: &Context) -> Result<Value, Fault> {
 }
 
 fn server(tools: &Tools) -> Value {
-    let boards = tools.inner.field.boards();
+    let boards = tools.inner.lake.field.boards();
     let up = boards.iter().filter(|board| matches!(board.session.state(), State::Up(_))).count();
     json!({
         "name": "picolake",

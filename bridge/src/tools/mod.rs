@@ -26,7 +26,7 @@ pub use definition::{Annotations, Definition, DefinitionError};
 pub use page::{CHARACTERS_MAX, ROWS_DEFAULT, ROWS_MAX};
 pub use stream::{RowStream, RowsJson};
 
-use crate::{field::Field, jobs::Jobs};
+use crate::{field::Field, jobs::Jobs, query::Lake};
 use serde_json::{Map, Value};
 use snapshot::Snapshots;
 use std::{
@@ -47,7 +47,7 @@ pub struct Tools {
 
 #[derive(Debug)]
 struct Inner {
-    field: Field,
+    lake: Lake,
     options: Options,
     set: Mutex<Set>,
     snapshots: Mutex<Snapshots>,
@@ -63,6 +63,8 @@ pub struct Options {
     pub export_folder: Option<PathBuf>,
     /// Every board can be written to, whatever its configuration says.
     pub allow_writes: bool,
+    /// Boards send whole rows, and everything is computed here: to compare with what they can do themselves.
+    pub without_pushdown: bool,
     /// Bytes of one export; none is a default.
     pub export_bytes_max: Option<u64>,
 }
@@ -119,7 +121,8 @@ impl Tools {
                 ToolsError::ExportFolder { path: options.export_folder.clone().unwrap_or_default(), source }
             })?;
         let set = Set { tools, looked_at: Instant::now(), modified };
-        let inner = Inner { field, options, set: Mutex::new(set), snapshots: Mutex::default(), jobs };
+        let lake = Lake { field, without_pushdown: options.without_pushdown };
+        let inner = Inner { lake, options, set: Mutex::new(set), snapshots: Mutex::default(), jobs };
         Ok(Self { inner: Arc::new(inner) })
     }
 
@@ -151,7 +154,7 @@ impl Tools {
 
     /// The boards.
     pub fn field(&self) -> &Field {
-        &self.inner.field
+        &self.inner.lake.field
     }
 
     /// The jobs.
@@ -166,7 +169,7 @@ impl Tools {
         sql: &str,
         context: Context,
     ) -> Result<RowStream, ToolError> {
-        Box::pin(RowStream::open(&self.inner.field, database, sql, None, context)).await
+        Box::pin(RowStream::open(&self.inner.lake, database, sql, None, context)).await
     }
 
     /// The same on the boards that are named, in the only database where none is.
@@ -177,12 +180,12 @@ impl Tools {
         boards: Option<&[String]>,
         context: Context,
     ) -> Result<RowStream, ToolError> {
-        let field = &self.inner.field;
+        let lake = &self.inner.lake;
         let database = match database {
             Some(database) => database.to_string(),
-            None => executor::only_database(field, boards).await?,
+            None => executor::only_database(&lake.field, boards).await?,
         };
-        Box::pin(RowStream::open(field, &database, sql, boards, context)).await
+        Box::pin(RowStream::open(lake, &database, sql, boards, context)).await
     }
 }
 

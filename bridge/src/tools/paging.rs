@@ -13,7 +13,6 @@ use crate::{
 use serde_json::Map;
 use shared::{
     command::Format,
-    engine::Fragment,
     format::{Shape, Statistics},
     message::Class,
     schema::Column,
@@ -248,7 +247,7 @@ async fn scanned(
         rows.start = position.next.min(rows.end);
     }
     let limit = rows_wanted(question, position, view.rows_max);
-    let opened = Scan::open(question, Fragment::Stream, asked, Some(limit), context, Class::Interactive);
+    let opened = Scan::open(question, question.fragment(), asked, Some(limit), context, Class::Interactive);
     let mut scan = opened.await?;
     let columns: Vec<Column<'_>> = question.answer.iter().map(OwnedColumn::borrowed).collect();
     let writer = view.writer(&columns);

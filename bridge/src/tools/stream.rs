@@ -3,12 +3,10 @@
 use super::executor;
 use crate::{
     fault::Fault,
-    field::Field,
-    query::{Asked, Batch, Context, Joined, OwnedColumn, Scan, Source},
+    query::{Asked, Batch, Context, Joined, Lake, OwnedColumn, Scan, Select, Source},
 };
 use shared::{
     command::Format,
-    engine::Fragment,
     format::{RowsFormat, Shape, Statistics},
     message::Class,
     schema::Column,
@@ -37,18 +35,18 @@ pub struct RowsJson {
 impl RowStream {
     /// Asks the boards that are named, or all that have the table. A board that is not there is an error here.
     pub(crate) async fn open(
-        field: &Field,
+        lake: &Lake,
         database: &str,
         sql: &str,
         boards: Option<&[String]>,
         context: Context,
     ) -> Result<Self, Fault> {
-        let opened = Self::open_now(field, database, sql, boards, &context);
+        let opened = Self::open_now(lake, database, sql, boards, &context);
         context.whole(opened).await?
     }
 
     async fn open_now(
-        field: &Field,
+        lake: &Lake,
         database: &str,
         sql: &str,
         boards: Option<&[String]>,
@@ -58,15 +56,16 @@ impl RowStream {
             let message = "argument `database` is no name: letters, digits and _";
             return Err(Fault::new("wrong_argument", message, "name a database").with("argument", "database"));
         }
-        let now_us = executor::now_us();
-        let asked = executor::routed(field, database, sql, boards, now_us, true, context).await?;
+        let select = Select { database, sql, boards, now_us: executor::now_us(), is_strict: true };
+        let asked = lake.plan(&select, context).await?;
         if !asked.question.is_stream() {
             let joined = Joined::ask(asked, true, context).await?;
             return Ok(Self { source: Source::Joined(Box::new(joined)), skip: 0, left: u64::MAX });
         }
         let Asked { question, legs, .. } = asked;
         let wanted = question.limit.map(|limit| limit.saturating_add(question.offset));
-        let scan = Scan::open(&question, Fragment::Stream, legs, wanted, context, Class::Background).await?;
+        let scan =
+            Scan::open(&question, question.fragment(), legs, wanted, context, Class::Background).await?;
         let (skip, left) = (question.offset, question.limit.unwrap_or(u64::MAX));
         Ok(Self { source: Source::Scan(Box::new(scan), Box::new(question)), skip, left })
     }
@@ -107,7 +106,7 @@ impl RowStream {
     }
 
     /// The next batch, or the end.
-    pub(crate) async fn next_batch(&mut self) -> Result<Option<Batch>, Fault> {
+    pub async fn next_batch(&mut self) -> Result<Option<Batch>, Fault> {
         if self.left == 0 {
             return Ok(None);
         }
@@ -128,7 +127,7 @@ impl RowStream {
     }
 
     /// Gives each row of a batch that OFFSET and LIMIT leave to `each`.
-    pub(crate) fn rows(&mut self, batch: &Batch, mut each: impl FnMut(&[Value<'_>])) -> Result<(), Fault> {
+    pub fn rows(&mut self, batch: &Batch, mut each: impl FnMut(&[Value<'_>])) -> Result<(), Fault> {
         let Self { source, skip, left } = self;
         source.rows(batch, |cells| {
             if *skip > 0 {

@@ -93,8 +93,8 @@ fn add_functions(connection: &Connection) -> Result<(), Error> {
     connection.create_scalar_function("months_bucket", 2, flags, |context| {
         of_moment(context, calendar::months_bucket)
     })?;
-    connection.create_aggregate_function("first_known", 2, flags, Known { is_last: false })?;
-    connection.create_aggregate_function("last_known", 2, flags, Known { is_last: true })?;
+    connection.create_aggregate_function("first_known", 3, flags, Known { is_last: false })?;
+    connection.create_aggregate_function("last_known", 3, flags, Known { is_last: true })?;
     connection.create_aggregate_function("variance", 1, flags, Spread { is_root: false })?;
     connection.create_aggregate_function("stddev", 1, flags, Spread { is_root: true })
 }
@@ -113,26 +113,29 @@ fn of_moment(context: &Context<'_>, move_by: fn(i64, i64) -> i64) -> Result<Opti
     Ok(us.map(|us| move_by(us, months)))
 }
 
-/// `first`, `last`: of the values that are known, that of the first or last row.
+/// `first`, `last`: of the values that are known, that of the earliest or latest row; of one time, by row_id.
 struct Known {
     is_last: bool,
 }
 
-impl Aggregate<Option<(i64, Value)>, Value> for Known {
-    fn init(&self, _: &mut Context<'_>) -> Result<Option<(i64, Value)>, Error> {
+/// The time of a row and its id.
+type Place = (i64, i64);
+
+impl Aggregate<Option<(Place, Value)>, Value> for Known {
+    fn init(&self, _: &mut Context<'_>) -> Result<Option<(Place, Value)>, Error> {
         Ok(None)
     }
 
-    fn step(&self, context: &mut Context<'_>, kept: &mut Option<(i64, Value)>) -> Result<(), Error> {
-        let (row_id, value): (i64, Value) = (context.get(0)?, context.get(1)?);
-        let is_better = kept.as_ref().is_none_or(|(other, _)| (row_id > *other) == self.is_last);
+    fn step(&self, context: &mut Context<'_>, kept: &mut Option<(Place, Value)>) -> Result<(), Error> {
+        let (place, value): (Place, Value) = ((context.get(0)?, context.get(1)?), context.get(2)?);
+        let is_better = kept.as_ref().is_none_or(|(other, _)| (place > *other) == self.is_last);
         if value != Value::Null && is_better {
-            *kept = Some((row_id, value));
+            *kept = Some((place, value));
         }
         Ok(())
     }
 
-    fn finalize(&self, _: &mut Context<'_>, kept: Option<Option<(i64, Value)>>) -> Result<Value, Error> {
+    fn finalize(&self, _: &mut Context<'_>, kept: Option<Option<(Place, Value)>>) -> Result<Value, Error> {
         Ok(kept.flatten().map_or(Value::Null, |(_, value)| value))
     }
 }

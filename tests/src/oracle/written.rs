@@ -233,10 +233,10 @@ fn aggregate(name: &str, is_distinct: bool, x: Option<String>) -> String {
     let Some(x) = x else { return "count(*)".to_string() };
     match name {
         "range" => format!("(max({x}) - min({x}))"),
-        "first" | "last" => format!("{name}_known(rowid, {x})"),
+        "first" | "last" => format!("{name}_known(\"timestamp\", rowid, {x})"),
         "first_at" | "last_at" => {
             let name = name.trim_end_matches("_at");
-            format!("{name}_known(rowid, CASE WHEN {x} IS NOT NULL THEN \"timestamp\" END)")
+            format!("{name}_known(\"timestamp\", rowid, CASE WHEN {x} IS NOT NULL THEN \"timestamp\" END)")
         }
         _ => format!("{name}({}{x})", if is_distinct { "DISTINCT " } else { "" }),
     }
