@@ -1,9 +1,10 @@
-//! What the end-to-end tests and benches share: links that damage or delay, boards in QEMU, SQLite as the oracle, and
-//! figures.
+//! What the end-to-end tests and benches share: links that damage or delay, boards in QEMU, SQLite as the oracle, MCP
+//! clients of others, and figures.
 //!
 //! There is no fake board here: every test runs the firmware library itself, simulated or in QEMU.
 
 pub mod ask;
+pub mod clients;
 pub mod faulty_link;
 pub mod field;
 pub mod figures;
