@@ -107,14 +107,15 @@ pub fn python() -> Result<PathBuf, String> {
     Ok(python)
 }
 
-/// Runs a client to its end; one that fails or hangs is an error that tells what it said.
-pub fn ran(command: Command) -> Result<Output, String> {
-    run(command, CLIENT_TIMEOUT)
+/// What a client prints until its end; one that fails or hangs is an error that tells what it said.
+pub fn printed(command: Command) -> Result<String, String> {
+    String::from_utf8(run(command, CLIENT_TIMEOUT)?.stdout).map_err(|error| error.to_string())
 }
 
-/// The same where only what was printed counts.
-pub fn printed(command: Command) -> Result<String, String> {
-    String::from_utf8(ran(command)?.stdout).map_err(|error| error.to_string())
+/// What a client prints, and whether it ended well.
+pub fn ended(command: Command) -> Result<(String, bool), String> {
+    let output = finish(command, CLIENT_TIMEOUT)?;
+    Ok((String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into(), output.status.success()))
 }
 
 /// Says that a test cannot run here. Not `eprintln!`: the test runner would keep that to itself.
@@ -133,8 +134,22 @@ fn install(command: impl Fn() -> Command) -> Result<(), String> {
     }
 }
 
-/// Runs a program, and stops it when its time is over.
+/// Runs a program that must end well.
 fn run(command: Command, timeout: Duration) -> Result<Output, String> {
+    let what = format!("{command:?}");
+    let output = finish(command, timeout)?;
+    if output.status.success() {
+        return Ok(output);
+    }
+    let said = [output.stdout, output.stderr].concat();
+    let said = String::from_utf8_lossy(&said);
+    let lines: Vec<&str> = said.lines().collect();
+    let last = lines[lines.len().saturating_sub(ERROR_LINES_MAX)..].join("\n");
+    Err(format!("{what} ended with {}: {last}", output.status))
+}
+
+/// Runs a program, and stops it when its time is over.
+fn finish(command: Command, timeout: Duration) -> Result<Output, String> {
     let what = format!("{command:?}");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| error.to_string())?;
@@ -144,14 +159,7 @@ fn run(command: Command, timeout: Duration) -> Result<Output, String> {
         tokio::time::timeout(timeout, command.output()).await
     });
     match ended {
-        Ok(Ok(output)) if output.status.success() => Ok(output),
-        Ok(Ok(output)) => {
-            let said = [output.stdout, output.stderr].concat();
-            let said = String::from_utf8_lossy(&said);
-            let lines: Vec<&str> = said.lines().collect();
-            let last = lines[lines.len().saturating_sub(ERROR_LINES_MAX)..].join("\n");
-            Err(format!("{what} ended with {}: {last}", output.status))
-        }
+        Ok(Ok(output)) => Ok(output),
         Ok(Err(error)) => Err(format!("{what}: {error}")),
         Err(_) => Err(format!("{what} took longer than {} s", timeout.as_secs())),
     }

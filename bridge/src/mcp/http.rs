@@ -18,8 +18,11 @@ use axum::{
     serve::ListenerExt as _,
 };
 use guard::Guard;
-use rmcp::transport::streamable_http_server::{
-    StreamableHttpServerConfig, StreamableHttpService, session::local::LocalSessionManager,
+use rmcp::{
+    ServerHandler,
+    transport::streamable_http_server::{
+        StreamableHttpServerConfig, StreamableHttpService, session::local::LocalSessionManager,
+    },
 };
 use sse::SseSessions;
 use std::{net::SocketAddr, sync::Arc, time::Duration};
@@ -91,6 +94,15 @@ struct Shared {
 
 /// Takes the address. What was wrong with the options is told before anything listens.
 pub async fn listen(server: Server, options: Options) -> Result<Listening, HttpError> {
+    listen_as(server, |session| session, options).await
+}
+
+/// The same with something around the server of each session, which may answer for it.
+pub async fn listen_as<H: ServerHandler>(
+    server: Server,
+    dress: impl Fn(Server) -> H + Clone + Send + Sync + 'static,
+    options: Options,
+) -> Result<Listening, HttpError> {
     let guard = Guard::new(&options)?;
     let address = options.address;
     let listener =
@@ -105,7 +117,7 @@ pub async fn listen(server: Server, options: Options) -> Result<Listening, HttpE
         sse: Arc::default(),
         stop: stop.clone(),
     };
-    Ok(Listening { listener, router: router(shared), stop })
+    Ok(Listening { listener, router: router(shared, dress), stop })
 }
 
 impl Listening {
@@ -138,22 +150,31 @@ impl Listening {
     }
 }
 
-fn router(shared: Shared) -> Router {
-    let server = shared.server.clone();
+fn router<H: ServerHandler>(
+    shared: Shared,
+    dress: impl Fn(Server) -> H + Clone + Send + Sync + 'static,
+) -> Router {
+    let (server, dress_sse) = (shared.server.clone(), dress.clone());
     // The guard checks Host and Origin of every route, so rmcp's own checks, which know only this one, are off.
     let config = StreamableHttpServerConfig::default()
         .disable_allowed_hosts()
         .disable_allowed_origins()
         .with_max_request_body_bytes(BODY_BYTES_MAX)
         .with_cancellation_token(shared.stop.clone());
-    let mcp =
-        StreamableHttpService::new(move || Ok(server.for_session()), Arc::clone(&shared.sessions), config);
+    let begin = move || Ok(dress(server.for_session()));
+    let mcp = StreamableHttpService::new(begin, Arc::clone(&shared.sessions), config);
     let mcp = Router::new()
         .fallback_service(mcp)
         .layer(middleware::from_fn_with_state(shared.clone(), session_limit));
     Router::new()
         .nest("/mcp", mcp)
-        .route("/sse", get(sse::open))
+        .route(
+            "/sse",
+            get(async move |State(shared): State<Shared>| {
+                let session = dress_sse(shared.server.for_session());
+                sse::open(shared, session).await
+            }),
+        )
         .route("/messages", post(sse::message))
         .route("/messages/", post(sse::message))
         .route("/query", post(query::stream))

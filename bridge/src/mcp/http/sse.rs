@@ -12,7 +12,7 @@ use axum::{
 };
 use futures_util::{StreamExt as _, stream};
 use rmcp::{
-    RoleServer, ServiceExt as _,
+    RoleServer, ServerHandler, ServiceExt as _,
     model::{ClientJsonRpcMessage, ServerJsonRpcMessage},
     service::{RxJsonRpcMessage, TxJsonRpcMessage},
 };
@@ -81,7 +81,7 @@ impl Drop for Place {
 }
 
 /// Begins a session: the first event says where to post, each later one is a message.
-pub(super) async fn open(State(shared): State<Shared>) -> Response {
+pub(super) async fn open(shared: Shared, server: impl ServerHandler) -> Response {
     let (to_server, mut from_client) = mpsc::channel::<RxJsonRpcMessage<RoleServer>>(MESSAGES_WAITING_MAX);
     let (to_client, mut from_server) = mpsc::channel::<TxJsonRpcMessage<RoleServer>>(MESSAGES_WAITING_MAX);
     let ended = shared.stop.child_token();
@@ -90,7 +90,6 @@ pub(super) async fn open(State(shared): State<Shared>) -> Response {
     };
     let incoming = stream::poll_fn(move |task| from_client.poll_recv(task));
     let transport = (PollSender::new(to_client), incoming);
-    let server = shared.server.for_session();
     tokio::spawn(async move {
         match server.serve_with_ct(transport, ended).await {
             Ok(running) => drop(running.waiting().await),
