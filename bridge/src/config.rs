@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 /// The file that is read when no other is named.
 pub const FILE_NAME: &str = "picolake.yaml";
+/// The variable that names another; empty, it names none.
+pub const FILE_VARIABLE: &str = "PICOLAKE_CONFIG";
 /// Boards in one file.
 pub const BOARDS_MAX: usize = 1024;
 
@@ -82,6 +84,11 @@ struct FileBoard {
     link: String,
     #[serde(default)]
     writable: bool,
+}
+
+/// The file that was named: by an argument, else by the environment.
+pub fn named(argument: Option<PathBuf>) -> Option<PathBuf> {
+    argument.or_else(|| std::env::var_os(FILE_VARIABLE).filter(|name| !name.is_empty()).map(PathBuf::from))
 }
 
 /// Reads the file that was named, or `picolake.yaml` in this folder if it is there.

@@ -30,7 +30,7 @@ pub(crate) const UP_TIMEOUT: Duration = Duration::from_secs(10);
 #[derive(Debug, Parser)]
 #[command(name = "picolake", version, about, after_help = "Try it without hardware:  picolake demo")]
 pub struct Cli {
-    /// The file that names the boards [default: picolake.yaml, if it is there]
+    /// The file that names the boards; the variable PICOLAKE_CONFIG does the same [default: picolake.yaml, if it is there]
     #[arg(long, global = true, value_name = "FILE")]
     config: Option<PathBuf>,
     #[command(subcommand)]
@@ -107,7 +107,8 @@ pub(crate) struct BoardArg {
 
 /// Runs what was asked for.
 pub fn run(cli: Cli) -> anyhow::Result<()> {
-    let named = cli.config.as_deref();
+    let named = config::named(cli.config);
+    let named = named.as_deref();
     let config = match (config::load(named), &cli.job) {
         (Err(error), Job::Doctor) => return doctor::broken_config(&error),
         (config, _) => config?,

@@ -31,6 +31,9 @@ pub(crate) struct ServeArgs {
     /// Add the simulated field: three boards, no hardware needed
     #[arg(long)]
     demo: bool,
+    /// Add the simulated field only where no configuration is named and none lists a board
+    #[arg(long)]
+    demo_unless_configured: bool,
     /// Serve HTTP here: /mcp, /sse, /query, /healthz, /metrics
     #[arg(long, value_name = "ADDR", default_value = http::ADDRESS_DEFAULT)]
     http: SocketAddr,
@@ -50,7 +53,8 @@ pub(crate) struct ServeArgs {
 
 pub(crate) async fn run(config: &Config, named: Option<&Path>, args: ServeArgs) -> anyhow::Result<()> {
     let mut field = Field::of(config);
-    if args.demo {
+    let is_configured = named.is_some() || !config.boards.is_empty();
+    if args.demo || args.demo_unless_configured && !is_configured {
         field = field.and(&Field::demo().context("the simulated field does not start")?);
     }
     if field.boards().is_empty() {
