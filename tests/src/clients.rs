@@ -7,7 +7,7 @@ use std::{
     io::{self, Write as _},
     path::{Path, PathBuf},
     process::{Command, Output},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 /// The package of the official Python SDK, pinned.
@@ -16,6 +16,13 @@ pub const PYTHON_PACKAGE: &str = "mcp==2.3.0";
 const INSTALL_TIMEOUT: Duration = Duration::from_secs(600);
 /// Downloads fail now and then.
 const INSTALL_ATTEMPTS_MAX: u32 = 2;
+/// npm's own attempts: as it comes, it tries for many minutes where there is no network.
+const NPM_PATIENCE: [&str; 3] =
+    ["--fetch-retries=1", "--fetch-retry-mintimeout=1000", "--fetch-retry-maxtimeout=5000"];
+/// An installation that failed is not tried again for so long, by any test; unless it failed at once, as it does where
+/// npm is missing.
+const FAILURE_LIFETIME: Duration = Duration::from_secs(600);
+const FAILURE_COST_MIN: Duration = Duration::from_secs(2);
 /// How long a client may take for everything it asks.
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(300);
 /// The first Node that the newest packages run on.
@@ -41,10 +48,10 @@ impl Node {
         if !fs::read(&stamp).is_ok_and(|installed| installed == wanted) {
             let _ = fs::remove_file(&stamp);
             fs::write(folder.join("package.json"), &wanted).map_err(|error| error.to_string())?;
-            install(|| {
+            install(&folder, || {
                 let mut npm = Command::new("npm");
                 npm.args(["install", "--no-audit", "--no-fund", "--no-package-lock", "--loglevel=error"]);
-                npm.current_dir(&folder);
+                npm.args(NPM_PATIENCE).current_dir(&folder);
                 npm
             })?;
             fs::write(&stamp, &wanted).map_err(|error| error.to_string())?;
@@ -106,7 +113,7 @@ pub fn python() -> Result<PathBuf, String> {
     let mut environment = Command::new("python3");
     environment.args(["-m", "venv"]).arg(&folder);
     run(environment, INSTALL_TIMEOUT)?;
-    install(|| {
+    install(&folder, || {
         let mut pip = Command::new(&python);
         pip.args(["-m", "pip", "install", "--quiet", PYTHON_PACKAGE]);
         pip
@@ -131,12 +138,24 @@ pub fn skip(what: &str, why: &str) {
     let _ = writeln!(io::stderr(), "skipped: no {what}: {}", why.replace('\n', " "));
 }
 
-fn install(command: impl Fn() -> Command) -> Result<(), String> {
+/// Installs into a folder. Why it failed is kept there for a while: the next test need not wait for it, too.
+fn install(folder: &Path, command: impl Fn() -> Command) -> Result<(), String> {
+    let failure = folder.join("failure.txt");
+    let age = fs::metadata(&failure).and_then(|about| about.modified()).map(|then| then.elapsed());
+    if matches!(age, Ok(Ok(age)) if age < FAILURE_LIFETIME) {
+        return Err(fs::read_to_string(&failure).unwrap_or_default());
+    }
+    let begun = Instant::now();
     let mut attempt = 1;
     loop {
         match run(command(), INSTALL_TIMEOUT) {
             Ok(_) => return Ok(()),
-            Err(why) if attempt == INSTALL_ATTEMPTS_MAX => return Err(why),
+            Err(why) if attempt == INSTALL_ATTEMPTS_MAX => {
+                if begun.elapsed() >= FAILURE_COST_MIN {
+                    let _ = fs::write(&failure, &why); // without it the next test tries, too
+                }
+                return Err(why);
+            }
             Err(_) => attempt += 1,
         }
     }
