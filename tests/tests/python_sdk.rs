@@ -1,6 +1,6 @@
 //! The official Python SDK of MCP as a client, over stdio, streamable HTTP and SSE, where Python can be had.
 
-use picolake_tests::{program, serving::Serving};
+use picolake_tests::{program, runtime, serving::Serving};
 use std::{
     io::{self, Write as _},
     path::{Path, PathBuf},
@@ -53,7 +53,9 @@ fn the_official_python_client_gets_answers_on_every_transport() {
     };
     let server = Serving::start(&["--demo"]);
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("clients").join("python_sdk.py");
-    let output = ran(Command::new(python).arg(script).arg(program()).arg(&server.url)).unwrap();
+    let mut client = Command::new(python);
+    client.env(runtime::VARIABLE, runtime::folder()).arg(script).arg(program()).arg(&server.url);
+    let output = ran(&mut client).unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     let ways: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("ok ")).collect();
     assert_eq!(

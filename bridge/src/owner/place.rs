@@ -35,7 +35,11 @@ impl Place {
         Self::in_folder(folder, config, is_demo)
     }
 
-    pub(super) fn in_folder(folder: PathBuf, config: Option<&Path>, is_demo: bool) -> Result<Self, OwnerError> {
+    pub(super) fn in_folder(
+        folder: PathBuf,
+        config: Option<&Path>,
+        is_demo: bool,
+    ) -> Result<Self, OwnerError> {
         let made = fs::DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(&folder);
         made.map_err(|source| OwnerError::File { path: folder.clone(), source })?;
         check(&folder)?;
