@@ -32,7 +32,7 @@ pub(crate) struct Estate {
     is_demo: bool,
     options: Options,
     /// The options that were given, not those that are usual.
-    pub(crate) given: Setup,
+    given: Setup,
     pub(crate) place: Place,
 }
 

@@ -16,7 +16,13 @@ use std::{
     io::Write as _,
     net::SocketAddr,
     path::{Path, PathBuf},
+    time::{Duration, Instant},
 };
+
+/// How long HTTP waits for an owner that may be a short command.
+const OWNER_PATIENCE: Duration = Duration::from_secs(3);
+/// The pause between two looks at it.
+const OWNER_PAUSE: Duration = Duration::from_millis(100);
 
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
@@ -53,7 +59,14 @@ pub(crate) async fn run(config: &Config, named: Option<&Path>, args: ServeArgs) 
         ..tools::Options::default()
     };
     let estate = Estate::new(config, named, args.demo, given)?;
-    match (estate.elect().await?, args.stdio) {
+    let mut elected = estate.elect().await?;
+    let begun = Instant::now();
+    while !args.stdio && matches!(elected, Elected::Guest(_)) && begun.elapsed() < OWNER_PATIENCE {
+        drop(elected); // it may be a command that is about to end
+        tokio::time::sleep(OWNER_PAUSE).await;
+        elected = estate.elect().await?;
+    }
+    match (elected, args.stdio) {
         (Elected::Guest(guest), true) => Ok(carry(&estate, Elected::Guest(guest)).await?),
         (Elected::Guest(guest), false) => anyhow::bail!(
             "another picolake (process {}) owns these boards, and HTTP is served by their owner; stop it first, or \
@@ -83,7 +96,7 @@ pub(crate) async fn run(config: &Config, named: Option<&Path>, args: ServeArgs) 
 async fn carry(estate: &Estate, elected: Elected) -> Result<(), OwnerError> {
     let (input, output) = pipes();
     let begin = |lock| estate.begin(lock);
-    relay(input, output, &estate.place, &estate.given, elected, begin, stopped()).await
+    relay(input, output, &estate.place, elected, begin, stopped()).await
 }
 
 async fn serve_http(host: &Host, args: ServeArgs) -> anyhow::Result<()> {

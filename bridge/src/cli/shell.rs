@@ -17,6 +17,7 @@ use input::Input;
 use lines::{Action, Shell};
 use shared::{format::write_fault, message::WireError};
 use std::{path::Path, sync::Arc};
+use tokio::task::JoinSet;
 
 /// Characters of a line that are shown on each side of a caret.
 const CONTEXT_CHARS: usize = 60;
@@ -60,16 +61,18 @@ pub(crate) async fn run(config: &Config, named: Option<&Path>, args: ShellArgs) 
         _ => Asked::Field(Arc::new(Gateway::to(config, named, args.demo)?)),
     };
     let mut input = Input::open()?;
+    let mut learning = JoinSet::new();
     if let Asked::Field(gateway) = &asked {
         gateway.owner().await?; // boards come up while the first line is typed
         if input.is_terminal() {
-            tokio::spawn(learn(Arc::clone(gateway), input.names().clone()));
+            learning.spawn(learn(Arc::clone(gateway), input.names().clone()));
         }
     }
     if input.is_terminal() {
         println!("type a command, a SELECT, help, \\? for what this shell adds, or \\q to quit");
     }
     let done = answer_lines(&asked, Shell::new(args.database, args.board), &mut input).await;
+    learning.shutdown().await;
     if let Asked::Field(gateway) = asked
         && let Some(gateway) = Arc::into_inner(gateway)
     {
@@ -225,7 +228,7 @@ mod tests {
         let refusal = |position: u64| Refusal {
             error: "did you mean `status`?".into(),
             code: "syntax".into(),
-            details: serde_json::Map::from_iter([("position".into(), position.into())]),
+            details: Box::new(serde_json::Map::from_iter([("position".into(), position.into())])),
             suggested_action: "correct it".into(),
         };
         let line = "syntax: did you mean `status`?; correct it";

@@ -12,7 +12,7 @@ use super::{
     lines::{Line, LineReader},
     wire::INPUT_END,
 };
-use session::{From, Session};
+use session::{Reception, Session};
 use std::io;
 use tokio::{
     io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, DuplexStream},
@@ -32,14 +32,13 @@ pub(crate) async fn relay(
     input: impl AsyncRead + Unpin + Send + 'static,
     output: impl AsyncWrite + Unpin,
     place: &Place,
-    given: &Setup,
     elected: Elected,
     begin: impl Fn(Lock) -> Result<Host, OwnerError>,
     stopped: impl Future<Output = ()>,
 ) -> Result<(), OwnerError> {
     let mut host = None;
     let done = tokio::select! {
-        done = carry_all(input, output, (place, given), elected, begin, &mut host) => done,
+        done = carry_all(input, output, place, elected, begin, &mut host) => done,
         () = stopped => Ok(()),
     };
     if let Some(host) = host {
@@ -52,7 +51,7 @@ pub(crate) async fn relay(
 async fn carry_all(
     input: impl AsyncRead + Unpin + Send + 'static,
     mut output: impl AsyncWrite + Unpin,
-    (place, given): (&Place, &Setup),
+    place: &Place,
     mut elected: Elected,
     begin: impl Fn(Lock) -> Result<Host, OwnerError>,
     host: &mut Option<Host>,
@@ -66,7 +65,7 @@ async fn carry_all(
         let (to_owner, mut from_owner) = match elected {
             Elected::Guest(mut guest) => {
                 if guest.wish(&Wish::Mcp).await.is_err() {
-                    elected = elect(place, given).await?; // it has ended since its greeting
+                    elected = elect(place, &Setup::default()).await?; // it has ended since its greeting
                     continue;
                 }
                 link(&mut tasks, guest.reader, guest.writer)
@@ -90,7 +89,8 @@ async fn carry_all(
         if session.is_done() {
             return Ok(());
         }
-        elected = elect(place, given).await?;
+        // Options that were given were the first owner's, too; another one's are better than the session's end.
+        elected = elect(place, &Setup::default()).await?;
     }
 }
 
@@ -111,21 +111,15 @@ async fn carry(
     to_owner: mpsc::Sender<Vec<u8>>,
     from_owner: &mut mpsc::Receiver<Vec<u8>>,
 ) -> io::Result<Carried> {
-    let mut to_owner = Some(to_owner);
     let mut is_broken = false; // what came before is still to be read
+    let mut is_end_told = false;
     loop {
         let is_idle = !session.has_pending();
-        if is_idle
-            && session.has_ended
-            && let Some(last) = to_owner.take()
-        {
-            // Whoever answers is told that no more comes; an owner that has gone is noticed below.
-            let _ = last.send(INPUT_END.into()).await;
-        }
+        let has_line = !is_idle || session.has_ended && !is_end_told;
         let sending = async {
-            match &to_owner {
-                Some(to_owner) if !is_idle && !is_broken => to_owner.reserve().await.ok(),
-                _ => std::future::pending().await,
+            match has_line && !is_broken {
+                true => to_owner.reserve().await.ok(),
+                false => std::future::pending().await,
             }
         };
         tokio::select! {
@@ -133,19 +127,23 @@ async fn carry(
             line = from_owner.recv() => match line {
                 None if session.has_ended && session.is_done() => return Ok(Carried::All),
                 None => return Ok(Carried::SoFar),
-                Some(line) => if let Some(line) = session.from_owner(line) {
+                Some(line) => if let Some(line) = session.owner_line(line) {
                     write(output, &line).await?;
                 },
             },
             permit = sending => match permit {
                 None => is_broken = true,
+                Some(permit) if is_idle => {
+                    is_end_told = true; // whoever answers knows that no more comes
+                    permit.send(INPUT_END.into());
+                }
                 Some(permit) => if let Some(line) = session.next_pending() {
                     permit.send(line);
                 },
             },
             line = from_client.recv(), if is_idle && !session.has_ended => match line {
                 None => session.has_ended = true,
-                Some(line) => if let From::Answer(refused) = session.from_client(line) {
+                Some(line) => if let Reception::Answer(refused) = session.client_line(line) {
                     write(output, &refused).await?;
                 },
             },

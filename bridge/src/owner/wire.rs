@@ -144,7 +144,7 @@ pub struct Refusal {
     pub code: String,
     /// Operands.
     #[serde(default)]
-    pub details: Map<String, Value>,
+    pub details: Box<Map<String, Value>>,
     /// What to do next.
     pub suggested_action: String,
 }
@@ -161,7 +161,7 @@ impl From<Fault> for Refusal {
         Self {
             error: fault.message,
             code: fault.code.into(),
-            details: *fault.details,
+            details: fault.details,
             suggested_action: fault.suggested_action,
         }
     }

@@ -4,7 +4,7 @@ use picolake_tests::picolake;
 use serde_json::Value;
 use std::{
     io::Write as _,
-    process::{Command, Output, Stdio},
+    process::{Output, Stdio},
 };
 
 fn run(arguments: &[&str], input: &str) -> Output {

@@ -52,7 +52,7 @@ struct Kept {
 
 /// What comes of a client's line.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum From {
+pub(super) enum Reception {
     /// It will be sent.
     Taken,
     /// It is answered with this.
@@ -81,6 +81,9 @@ struct Params {
 
 impl Envelope {
     fn of(line: &[u8]) -> Option<Self> {
+        if line.trim_ascii_start().first() != Some(&b'{') {
+            return None; // a list could be taken for the fields in their order
+        }
         // Parameters of another shape are somebody else's: the message is one all the same.
         serde_json::from_slice(line).ok().or_else(|| {
             let message: Value = serde_json::from_slice(line).ok()?;
@@ -96,16 +99,16 @@ impl Envelope {
 
 impl Session {
     /// A line of the client.
-    pub(super) fn from_client(&mut self, line: Vec<u8>) -> From {
+    pub(super) fn client_line(&mut self, line: Vec<u8>) -> Reception {
         let Envelope { id, method, params } = Envelope::of(&line).unwrap_or_default();
         let (Some(id), Some(method)) = (id, method.as_deref()) else {
             self.take_note(method.as_deref(), params.request_id.as_ref(), line);
-            return From::Taken;
+            return Reception::Taken;
         };
         let asked = self.kept.iter().filter(|kept| kept.id.is_some()).count();
         if asked >= REQUESTS_MAX || self.kept_bytes > KEPT_BYTES_MAX {
             let why = format!("{asked} requests wait for an answer already");
-            return From::Answer(error(&id, &why, "busy", "wait for answers before you ask more"));
+            return Reception::Answer(error(&id, &why, "busy", "wait for answers before you ask more"));
         }
         match (method, params.uri) {
             ("initialize", _) => self.initialize = Some(line.clone()),
@@ -120,7 +123,7 @@ impl Session {
         }
         let is_repeatable = matches!(method, "initialize" | "subscriptions/listen");
         self.keep(Kept { nth: None, id: Some(id), is_repeatable, line });
-        From::Taken
+        Reception::Taken
     }
 
     /// What has no answer: a notification, an answer of the client, or what is no message.
@@ -146,7 +149,7 @@ impl Session {
     }
 
     /// A line of the owner; returned if it is for the client.
-    pub(super) fn from_owner(&mut self, line: Vec<u8>) -> Option<Vec<u8>> {
+    pub(super) fn owner_line(&mut self, line: Vec<u8>) -> Option<Vec<u8>> {
         let Some(envelope) = Envelope::of(&line) else {
             tracing::warn!("the owner of the boards sent what is no message");
             return None;
@@ -305,10 +308,10 @@ mod tests {
     fn begun() -> Session {
         let mut session = Session::default();
         session.begin_link();
-        session.from_client(request(0, "initialize"));
+        session.client_line(request(0, "initialize"));
         assert_eq!(sent(&mut session), ["initialize 0"]);
-        assert!(session.from_owner(answer(&json!(0))).is_some());
-        session.from_client(note("notifications/initialized", json!({})));
+        assert!(session.owner_line(answer(&json!(0))).is_some());
+        session.client_line(note("notifications/initialized", json!({})));
         session
     }
 
@@ -316,11 +319,11 @@ mod tests {
     fn after_a_goodbye_what_was_not_read_is_sent_again_and_what_was_answered_is_not() {
         let mut session = begun();
         for id in 1..=3 {
-            session.from_client(request(id, "tools/call"));
+            session.client_line(request(id, "tools/call"));
         }
         assert_eq!(sent(&mut session).len(), 4);
-        assert!(session.from_owner(answer(&json!(1))).is_some());
-        assert_eq!(session.from_owner(note(GOODBYE, json!({"lines_read": 3}))), None);
+        assert!(session.owner_line(answer(&json!(1))).is_some());
+        assert_eq!(session.owner_line(note(GOODBYE, json!({"lines_read": 3}))), None);
         assert_eq!(session.end_link(), [] as [Vec<u8>; 0]);
         session.begin_link();
         let again = sent(&mut session);
@@ -333,17 +336,17 @@ mod tests {
                 "tools/call 3"
             ]
         );
-        assert_eq!(session.from_owner(answer(&json!("picolake-again-0"))), None, "the client has its answer");
-        assert!(session.from_owner(answer(&json!(2))).is_some());
+        assert_eq!(session.owner_line(answer(&json!("picolake-again-0"))), None, "the client has its answer");
+        assert!(session.owner_line(answer(&json!(2))).is_some());
     }
 
     #[test]
     fn without_a_goodbye_the_outcome_of_what_was_sent_is_unknown_and_the_rest_is_sent() {
         let mut session = begun();
         sent(&mut session);
-        session.from_client(request(1, "tools/call"));
+        session.client_line(request(1, "tools/call"));
         assert_eq!(sent(&mut session), ["tools/call 1"]);
-        session.from_client(request(2, "tools/call"));
+        session.client_line(request(2, "tools/call"));
         let answers = session.end_link();
         assert_eq!(answers.len(), 1);
         let error: Value = serde_json::from_slice(&answers[0]).unwrap();
@@ -361,11 +364,11 @@ mod tests {
             (3, "resources/unsubscribe", "a"),
         ] {
             let line = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": {"uri": uri}});
-            session.from_client(line.to_string().into());
+            session.client_line(line.to_string().into());
             sent(&mut session);
-            session.from_owner(answer(&json!(id)));
+            session.owner_line(answer(&json!(id)));
         }
-        session.from_client(request(4, "subscriptions/listen"));
+        session.client_line(request(4, "subscriptions/listen"));
         sent(&mut session);
         assert_eq!(session.end_link(), [] as [Vec<u8>; 0]);
         session.begin_link();
@@ -378,12 +381,12 @@ mod tests {
     #[test]
     fn a_request_that_is_cancelled_before_it_is_sent_is_never_sent() {
         let mut session = begun();
-        session.from_client(request(1, "tools/call"));
-        session.from_client(note("notifications/cancelled", json!({"requestId": 1})));
+        session.client_line(request(1, "tools/call"));
+        session.client_line(note("notifications/cancelled", json!({"requestId": 1})));
         assert_eq!(sent(&mut session), ["notifications/initialized null"]);
-        session.from_client(request(2, "tools/call"));
+        session.client_line(request(2, "tools/call"));
         sent(&mut session);
-        session.from_client(note("notifications/cancelled", json!({"requestId": 2})));
+        session.client_line(note("notifications/cancelled", json!({"requestId": 2})));
         assert_eq!(sent(&mut session), ["notifications/cancelled null"]);
         assert_eq!(session.end_link(), [] as [Vec<u8>; 0], "it has no answer");
     }
@@ -392,14 +395,14 @@ mod tests {
     fn a_client_without_a_beginning_needs_none_and_its_notes_do_not_come_first() {
         let mut session = Session::default();
         session.begin_link();
-        session.from_client(request(1, "tools/list"));
+        session.client_line(request(1, "tools/list"));
         sent(&mut session);
-        session.from_owner(answer(&json!(1)));
+        session.owner_line(answer(&json!(1)));
         session.end_link();
         session.begin_link();
-        session.from_client(note("notifications/cancelled", json!({"requestId": 1})));
+        session.client_line(note("notifications/cancelled", json!({"requestId": 1})));
         assert_eq!(sent(&mut session), [""; 0]);
-        session.from_client(request(2, "tools/list"));
+        session.client_line(request(2, "tools/list"));
         assert_eq!(sent(&mut session), ["tools/list 2"]);
     }
 
@@ -407,14 +410,14 @@ mod tests {
     fn what_is_kept_is_bounded() {
         let mut session = begun();
         for id in 0..REQUESTS_MAX as u64 {
-            assert_eq!(session.from_client(request(id + 1, "tools/call")), From::Taken);
+            assert_eq!(session.client_line(request(id + 1, "tools/call")), Reception::Taken);
         }
-        let From::Answer(refused) = session.from_client(request(9_999, "tools/call")) else { panic!() };
+        let Reception::Answer(refused) = session.client_line(request(9_999, "tools/call")) else { panic!() };
         let refused: Value = serde_json::from_slice(&refused).unwrap();
         assert_eq!((&refused["id"], &refused["error"]["data"]["code"]), (&json!(9_999), &json!("busy")));
         let mut session = begun();
         for _ in 0..10 * NOTES_MAX {
-            session.from_client(note("notifications/x", json!({})));
+            session.client_line(note("notifications/x", json!({})));
             sent(&mut session);
         }
         assert!(session.kept.len() <= NOTES_MAX + 1);
