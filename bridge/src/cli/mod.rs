@@ -28,7 +28,12 @@ pub(crate) const UP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Ask microcontrollers questions.
 #[derive(Debug, Parser)]
-#[command(name = "picolake", version, about, after_help = "Try it without hardware:  picolake demo")]
+#[command(
+    name = "picolake",
+    version,
+    about,
+    after_help = "One process owns the boards of a configuration; others ask it, so that several can run at once.\n\nTry it without hardware:  picolake demo"
+)]
 pub struct Cli {
     /// The file that names the boards [default: picolake.yaml, if it is there]
     #[arg(long, global = true, value_name = "FILE")]
@@ -53,7 +58,7 @@ enum Job {
     },
     /// Run one command on a board and print the answer
     #[command(
-        after_help = "Examples:\n  picolake run pump \"get status\"\n  picolake run tcp:192.168.1.20:7000 \"get version where format = json\"\n  picolake run sim: help"
+        after_help = "A board of the configuration is only read unless it says `writable: true` there.\n\nExamples:\n  picolake run pump \"get status\"\n  picolake run tcp:192.168.1.20:7000 \"get version where format = json\"\n  picolake run sim: help"
     )]
     Run(run::RunArgs),
     /// Run a SELECT on every board that has the table
@@ -76,7 +81,7 @@ enum Job {
     Measure(measure::MeasureArgs),
     /// Serve the boards to MCP clients: over standard input and output, or over HTTP
     #[command(
-        after_help = "Examples:\n  picolake serve --stdio --demo                   simulated boards, for a client that starts this program\n  picolake serve                                  the boards of picolake.yaml on http://127.0.0.1:50051/mcp\n  picolake serve --http 0.0.0.0:50051 --token-file token.txt   for other machines, too"
+        after_help = "Several `serve --stdio` of one configuration share its boards; HTTP is served by the process that owns them.\n\nExamples:\n  picolake serve --stdio --demo                   simulated boards, for a client that starts this program\n  picolake serve                                  the boards of picolake.yaml on http://127.0.0.1:50051/mcp\n  picolake serve --http 0.0.0.0:50051 --token-file token.txt   for other machines, too"
     )]
     Serve(serve::ServeArgs),
     /// Write the entry that makes an MCP client start this program

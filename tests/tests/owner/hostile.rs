@@ -3,7 +3,13 @@
 use super::neighbours::{Board, Guest, Neighbours, PATIENCE};
 use picolake_tests::serving::Piped;
 use serde_json::json;
-use std::{fs, io::Write as _, os::unix::fs::PermissionsExt as _, process::Command, time::Instant};
+use std::{
+    fs,
+    io::{Read as _, Write as _},
+    os::unix::{fs::PermissionsExt as _, net::UnixListener},
+    process::Command,
+    time::Instant,
+};
 
 /// Guests of an owner at once.
 const GUESTS_MAX: usize = picolake::owner::GUESTS_MAX;
@@ -148,4 +154,29 @@ fn a_folder_that_others_may_enter_is_refused() {
     let long = field.runtime.join("x".repeat(60));
     let errors = refused(field.command(&query).env(picolake_tests::runtime::VARIABLE, long));
     assert!(errors.contains("too long") && errors.contains("PICOLAKE_RUNTIME_DIR"), "{errors}");
+}
+
+#[test]
+fn an_owner_of_another_release_is_named_and_not_asked() {
+    let field = Neighbours::demo();
+    let mut first = field.client(&[]);
+    let socket = field.file("sock").unwrap();
+    first.end_input();
+    assert!(first.wait().success());
+    let lock = fs::File::options().write(true).open(field.file("lock").unwrap()).unwrap();
+    lock.try_lock().expect("its owner has ended");
+    let listener = UnixListener::bind(socket).unwrap();
+    let greeting = "{\"picolake\":2,\"pid\":4711,\"release\":\"9.9.9\",\"else\":[]}\n";
+    let owner = std::thread::spawn(move || {
+        let (mut guest, _) = listener.accept().unwrap();
+        guest.write_all(greeting.as_bytes()).unwrap();
+        let mut said = String::new();
+        guest.read_to_string(&mut said).unwrap();
+        said
+    });
+    let output = field.command(&["query", "SELECT x FROM vibration LIMIT 1", "--demo"]).output().unwrap();
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{errors}");
+    assert!(errors.contains("9.9.9 (process 4711)") && errors.contains("stop the older one"), "{errors}");
+    assert_eq!(owner.join().unwrap(), "", "nothing was asked of it");
 }
