@@ -1,4 +1,4 @@
-//! `picolake doctor`: looks at configuration, boards, clocks and clients, and says of each fault what to do. Changes
+//! `picolake doctor`: looks at configuration, boards, clocks and clients, and says of each fault what to do. Mends
 //! nothing.
 
 use super::{

@@ -71,15 +71,7 @@ impl Estate {
         let file = named.unwrap_or(Path::new(FILE_NAME));
         let place = Place::of(file.exists().then_some(file), is_demo)?;
         let setup = Setup::of(&given);
-        let usual_folder = || {
-            let folder = dirs::data_dir()?.join(EXPORT_FOLDER);
-            std::fs::create_dir_all(&folder).is_ok().then_some(folder) // boards can be asked without it
-        };
-        let options = Options {
-            user_file: given.user_file.or_else(|| tools_file(named)),
-            export_folder: given.export_folder.or_else(usual_folder),
-            ..given
-        };
+        let options = Options { user_file: given.user_file.or_else(|| tools_file(named)), ..given };
         Ok(Self { config: config.clone(), is_demo, options, given: setup, place })
     }
 
@@ -91,7 +83,9 @@ impl Estate {
             let demo = Field::demo().map_err(|error| fail("the simulated field does not start: ", &error))?;
             field = field.and(&demo);
         }
-        let tools = Tools::new(field, self.options.clone()).map_err(|error| fail("", &error))?;
+        let export_folder = self.options.export_folder.clone().or_else(usual_export_folder);
+        let options = Options { export_folder, ..self.options.clone() };
+        let tools = Tools::new(field, options).map_err(|error| fail("", &error))?;
         Host::listen(lock, Server::new(tools))
     }
 
@@ -259,6 +253,12 @@ pub(crate) async fn print(gateway: &Gateway, wish: Wish) -> anyhow::Result<()> {
         }
     }
     shown.told().map_err(|refusal| anyhow::anyhow!("{refusal}"))
+}
+
+/// Where exports go where nothing else is said; boards can be asked without it.
+fn usual_export_folder() -> Option<PathBuf> {
+    let folder = dirs::data_dir()?.join(EXPORT_FOLDER);
+    std::fs::create_dir_all(&folder).is_ok().then_some(folder)
 }
 
 /// The user's file of tools, if there is one beside the configuration.

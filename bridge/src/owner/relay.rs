@@ -80,11 +80,13 @@ async fn carry_all(
         };
         session.begin_link();
         let carried = carry(&mut session, &mut from_client, &mut output, to_owner, &mut from_owner).await;
-        if carried.map_err(OwnerError::Gone)? == Carried::All {
-            return Ok(());
+        if !matches!(carried, Ok(Carried::SoFar)) {
+            return Ok(()); // all is answered, or the client reads no more
         }
         for line in session.end_link() {
-            write(&mut output, &line).await.map_err(OwnerError::Gone)?;
+            if write(&mut output, &line).await.is_err() {
+                return Ok(());
+            }
         }
         if session.is_done() {
             return Ok(());
@@ -103,7 +105,8 @@ enum Carried {
     SoFar,
 }
 
-/// Carries lines both ways until the owner has gone, or the client has ended and has its answers.
+/// Carries lines both ways until the owner has gone, or the client has ended and has its answers. An error says that
+/// the client reads no more.
 async fn carry(
     session: &mut Session,
     from_client: &mut mpsc::Receiver<Vec<u8>>,

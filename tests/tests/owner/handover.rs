@@ -98,6 +98,20 @@ fn when_the_owner_ends_in_order_nothing_is_lost_and_nothing_done_twice() {
 }
 
 #[test]
+fn what_an_owner_has_read_it_answers_before_it_ends() {
+    let (_silent, link) = silent();
+    let field = Neighbours::of(&link);
+    let (mut owner, mut guest) = (field.client(&[]), field.client(&[]));
+    let id = in_flight(&mut guest);
+    owner.end_input();
+    let answered = guest.receive().unwrap();
+    assert_eq!((&answered["id"], &answered["result"]["isError"]), (&json!(id), &json!(true)), "{answered}");
+    assert!(owner.wait().success());
+    assert_eq!(guest.answer(1, "server_info", json!({}))["boards"], 1);
+    assert_eq!(field.owner(), Some(guest.id()));
+}
+
+#[test]
 fn a_client_without_initialize_keeps_its_session_too() {
     let field = Neighbours::demo();
     let mut owner = field.client(&[]);
