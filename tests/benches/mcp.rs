@@ -6,7 +6,7 @@ mod bare;
 
 use picolake_tests::{
     figures::{Aim, Figure, report},
-    program,
+    picolake,
     serving::{Piped, Serving},
 };
 use serde_json::{Value, json};
@@ -115,7 +115,7 @@ fn main() -> Result<()> {
     for way in ["stdio", "HTTP"] {
         let mut ours = match way {
             "stdio" => {
-                let mut command = Command::new(program());
+                let mut command = picolake();
                 command.args(["serve", "--stdio", "--demo"]);
                 Server::pipes(command)
             }

@@ -11,6 +11,7 @@ pub mod figures;
 pub mod oracle;
 pub mod paced_link;
 pub mod qemu;
+pub mod runtime;
 pub mod sensors;
 pub mod serving;
 
@@ -24,6 +25,13 @@ use std::{
 pub fn program() -> PathBuf {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     PROGRAM.get_or_init(build_program).clone()
+}
+
+/// The program on its own: it shares no boards with another one.
+pub fn picolake() -> Command {
+    let mut command = Command::new(program());
+    command.env(runtime::VARIABLE, runtime::folder());
+    command
 }
 
 fn build_program() -> PathBuf {

@@ -1,6 +1,6 @@
 //! `picolake serve` as a process of its own: over HTTP at an address, or over pipes, line by line.
 
-use crate::program;
+use crate::picolake;
 use serde_json::{Value, json};
 use std::{
     io::{BufRead as _, BufReader, Write as _},
@@ -25,7 +25,7 @@ impl Serving {
 
     /// The same at another address; it is reached over loopback.
     pub fn start_at(address: &str, arguments: &[&str]) -> Self {
-        let mut command = Command::new(program());
+        let mut command = picolake();
         command.args(["serve", "--http", address]).args(arguments).env_remove("PICOLAKE_TOKEN");
         Self::start_command(command)
     }
@@ -66,24 +66,29 @@ pub struct Piped {
 impl Piped {
     /// `picolake serve --stdio` and these arguments, after the greeting.
     pub fn start(arguments: &[&str]) -> Self {
-        let mut command = Command::new(program());
+        let mut command = picolake();
         command.args(["serve", "--stdio"]).args(arguments);
         Self::start_command(command)
     }
 
     /// Any server over pipes, after the greeting.
-    pub fn start_command(mut command: Command) -> Self {
-        command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut process = command.spawn().expect("the server starts");
-        let input = process.stdin.take();
-        let output = BufReader::new(process.stdout.take().expect("its output is a pipe"));
-        let mut piped = Self { process, input, output };
+    pub fn start_command(command: Command) -> Self {
+        let mut piped = Self::start_silently(command);
         piped.send(&json!({"jsonrpc": "2.0", "id": "hello", "method": "initialize", "params": {
             "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "pipes", "version": "1"}}}));
         let greeting = piped.receive().expect("an answer to initialize");
         assert_eq!(greeting["result"]["protocolVersion"], "2025-06-18", "{greeting}");
         piped.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
         piped
+    }
+
+    /// Any server over pipes; nothing was said yet.
+    pub fn start_silently(mut command: Command) -> Self {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut process = command.spawn().expect("the server starts");
+        let input = process.stdin.take();
+        let output = BufReader::new(process.stdout.take().expect("its output is a pipe"));
+        Self { process, input, output }
     }
 
     /// Sends one message.
@@ -108,6 +113,26 @@ impl Piped {
             serde_json::from_str(&line)
                 .unwrap_or_else(|error| panic!("{error}: stdout carries only MCP: {line}")),
         )
+    }
+
+    /// Its process.
+    pub fn id(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// Ends it at once, without a chance to do anything about it.
+    pub fn kill(&mut self) {
+        self.process.kill().expect("it runs");
+        self.wait();
+    }
+
+    /// Calls a tool that must answer; its first text as JSON.
+    pub fn answer(&mut self, id: u64, tool: &str, arguments: Value) -> Value {
+        self.call(id, tool, arguments);
+        let message = self.receive().expect("an answer");
+        assert_eq!((&message["id"], &message["result"]["isError"]), (&json!(id), &json!(false)), "{message}");
+        let text = message["result"]["content"][0]["text"].as_str().expect("a text");
+        serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
     }
 
     /// Ends the server's input.

@@ -1,8 +1,10 @@
 //! The field: all boards of a configuration, each once, and what tables they have. Runs no query.
 
 mod catalogue;
+mod report;
 
 pub use catalogue::{Catalogue, ColumnInfo, TableInfo};
+pub use report::{Report, Seen};
 
 use crate::{
     board::{Hello, Session},

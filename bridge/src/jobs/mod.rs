@@ -1,6 +1,7 @@
 //! Jobs: whole answers written into files while nobody waits. Knows no tool's arguments.
 
 mod sink;
+mod written;
 
 use crate::{
     fault::{Fault, quoted},

@@ -1,7 +1,7 @@
 //! The bridge as MCP server: one [`Server`] behind every transport. It knows tools, not boards' bytes.
 //!
 //! ```text
-//!   stdio ── lines on standard input and output ┐
+//!   stdio ── lines on pipes, or from a guest ────┐
 //!   http ─── /mcp, /sse + /messages/ ───────────┤── server ── tools
 //!        └── /query, /healthz, /metrics          (resources, prompts, completions)
 //! ```
@@ -20,6 +20,8 @@ mod subscriptions;
 pub use metrics::Metrics;
 pub use server::Server;
 pub use stdio::{StdioError, serve as serve_stdio};
+pub(crate) use stdio::{pipes, serve_lines};
+pub(crate) use subscriptions::SUBSCRIPTIONS_MAX;
 
 use std::time::Duration;
 

@@ -50,8 +50,13 @@ impl Server {
     }
 
     /// The same for another session: what one client subscribes to is not another's.
-    pub(super) fn for_session(&self) -> Self {
+    pub(crate) fn for_session(&self) -> Self {
         Self { subscriptions: Subscriptions::default(), ..self.clone() }
+    }
+
+    /// What it serves.
+    pub(crate) fn tools(&self) -> &Tools {
+        &self.tools
     }
 
     /// One call, from its turn to its answer; it ends by its time limit whatever the tool does. Dropping this cancels

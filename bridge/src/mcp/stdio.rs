@@ -11,7 +11,11 @@ use std::{
     collections::HashSet,
     sync::{Arc, Mutex, PoisonError},
 };
-use tokio::{sync::Notify, time::timeout};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    sync::Notify,
+    time::timeout,
+};
 
 /// Bytes of one message; a longer line is dropped.
 const LINE_BYTES_MAX: usize = 16 << 20;
@@ -27,9 +31,23 @@ pub enum StdioError {
     Broken(#[from] tokio::task::JoinError),
 }
 
-/// Serves one client until its end of the input, and until it has its answers.
+/// Serves one client on standard input and output until its end of the input, and until it has its answers.
 pub async fn serve(server: Server) -> Result<(), StdioError> {
     let (reader, writer) = stdio_pipes();
+    serve_lines(server, reader, writer).await
+}
+
+/// Standard input and output, for whoever carries a client's lines elsewhere.
+pub(crate) fn pipes() -> (impl AsyncRead + Send + Unpin + 'static, impl AsyncWrite + Send + Unpin + 'static) {
+    stdio_pipes()
+}
+
+/// The same over any two streams. Dropping this cancels what was asked.
+pub(crate) async fn serve_lines(
+    server: Server,
+    reader: impl AsyncRead + Send + Unpin + 'static,
+    writer: impl AsyncWrite + Send + Unpin + 'static,
+) -> Result<(), StdioError> {
     let lines = AsyncRwTransport::new_server(reader, writer).with_max_line_length(LINE_BYTES_MAX);
     match server.serve(Draining::new(lines)).await {
         Ok(running) => {

@@ -16,7 +16,7 @@ use std::{
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// Resources that one session, or one subscription, watches.
-pub(super) const SUBSCRIPTIONS_MAX: usize = 64;
+pub(crate) const SUBSCRIPTIONS_MAX: usize = 64;
 /// How often they are looked at.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 

@@ -23,11 +23,13 @@ pub use crate::{
     query::{Context, Progress, ProgressSender},
 };
 pub use definition::{Annotations, Definition, DefinitionError};
+pub(crate) use executor::Answered;
 pub use page::{CHARACTERS_MAX, ROWS_DEFAULT, ROWS_MAX};
 pub use stream::{RowStream, RowsJson};
 
 use crate::{field::Field, jobs::Jobs};
 use serde_json::{Map, Value};
+use shared::command::Format;
 use snapshot::Snapshots;
 use std::{
     path::{Path, PathBuf},
@@ -154,9 +156,27 @@ impl Tools {
         &self.inner.field
     }
 
+    /// How they were set up.
+    pub(crate) fn options(&self) -> &Options {
+        &self.inner.options
+    }
+
     /// The jobs.
     pub fn jobs(&self) -> &Jobs {
         &self.inner.jobs
+    }
+
+    /// Runs a line of the command language on the boards that are named, or on all. Where one is named, the answer is
+    /// that board's own. What is written to a board is up to its configuration.
+    pub(crate) async fn command(
+        &self,
+        text: &str,
+        boards: Option<Vec<String>>,
+        format: Format,
+        context: Context,
+    ) -> Result<Answered, ToolError> {
+        let called = Box::pin(executor::command(self, text, boards, format, &context));
+        context.whole(called).await?
     }
 
     /// Streams the whole answer to a SELECT, batch by batch.

@@ -1,7 +1,7 @@
 //! Plain HTTP: the older SSE pair, `POST /query`, and those who should not get in.
 
 use futures_util::{Stream, StreamExt as _};
-use picolake_tests::{program, serving::Serving};
+use picolake_tests::serving::Serving;
 use reqwest::{Client, RequestBuilder, Response, StatusCode};
 use serde_json::{Value, json};
 use std::pin::Pin;
@@ -167,7 +167,7 @@ async fn without_the_right_token_there_is_nothing_but_health() {
 
 #[test]
 fn an_address_for_others_without_a_token_is_refused() {
-    let output = std::process::Command::new(program())
+    let output = picolake_tests::picolake()
         .args(["serve", "--demo", "--http", "0.0.0.0:0"])
         .env_remove("PICOLAKE_TOKEN")
         .output()

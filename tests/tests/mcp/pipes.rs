@@ -106,7 +106,7 @@ fn a_client_that_asks_for_progress_is_told_before_the_answer() {
 
 #[test]
 fn a_client_that_leaves_at_once_is_no_error() {
-    let mut process = std::process::Command::new(picolake_tests::program())
+    let mut process = picolake_tests::picolake()
         .args(["serve", "--stdio", "--demo"])
         .stdin(std::process::Stdio::null())
         .stdout(std::process::Stdio::piped())
@@ -120,7 +120,7 @@ struct Simulated(std::process::Child);
 
 impl Simulated {
     fn start(address: &str) -> (Self, String) {
-        let mut process = std::process::Command::new(picolake_tests::program())
+        let mut process = picolake_tests::picolake()
             .args(["sim", "--tcp", address])
             .stdout(std::process::Stdio::piped())
             .spawn()
