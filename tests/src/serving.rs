@@ -42,6 +42,16 @@ impl Serving {
         Self { process, _output: output, url: url.replace("0.0.0.0", "127.0.0.1") }
     }
 
+    /// Sends it a signal, such as `TERM`.
+    pub fn signal(&self, name: &str) {
+        signal(&self.process, name);
+    }
+
+    /// Waits until it ends.
+    pub fn wait(&mut self) -> ExitStatus {
+        self.process.wait().expect("it ends")
+    }
+
     /// The address of a route.
     pub fn at(&self, route: &str) -> String {
         format!("{}{route}", self.url)
@@ -71,13 +81,18 @@ impl Piped {
         Self::start_command(command)
     }
 
-    /// Any server over pipes, after the greeting.
-    pub fn start_command(mut command: Command) -> Self {
+    /// Any server over pipes, before the first word.
+    pub fn start_silent(mut command: Command) -> Self {
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut process = command.spawn().expect("the server starts");
         let input = process.stdin.take();
         let output = BufReader::new(process.stdout.take().expect("its output is a pipe"));
-        let mut piped = Self { process, input, output };
+        Self { process, input, output }
+    }
+
+    /// Any server over pipes, after the greeting.
+    pub fn start_command(command: Command) -> Self {
+        let mut piped = Self::start_silent(command);
         piped.send(&json!({"jsonrpc": "2.0", "id": "hello", "method": "initialize", "params": {
             "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "pipes", "version": "1"}}}));
         let greeting = piped.receive().expect("an answer to initialize");
@@ -110,6 +125,23 @@ impl Piped {
         )
     }
 
+    /// Sends the last bytes of the input.
+    pub fn send_last(&mut self, bytes: &[u8]) {
+        let mut input = self.input.take().expect("the input is open");
+        input.write_all(bytes).expect("the server reads");
+    }
+
+    /// Sends a line that may be no message.
+    pub fn send_bytes(&mut self, line: &[u8]) {
+        let input = self.input.as_mut().expect("the input is open");
+        input.write_all(line).and_then(|()| input.write_all(b"\n")).expect("the server reads");
+    }
+
+    /// Sends it a signal, such as `TERM`.
+    pub fn signal(&self, name: &str) {
+        signal(&self.process, name);
+    }
+
     /// Ends the server's input.
     pub fn end_input(&mut self) {
         self.input = None;
@@ -126,4 +158,9 @@ impl Drop for Piped {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
+}
+
+fn signal(process: &Child, name: &str) {
+    let sent = Command::new("kill").arg(format!("-{name}")).arg(process.id().to_string()).status();
+    assert!(sent.expect("kill is there").success());
 }

@@ -14,6 +14,7 @@ mod run;
 mod serve;
 mod shell;
 mod sim;
+mod stop;
 
 use crate::{
     board::Session,

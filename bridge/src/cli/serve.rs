@@ -1,5 +1,6 @@
 //! `picolake serve`: boards as MCP tools, over standard input and output or over HTTP.
 
+use super::stop::Stop;
 use crate::{
     config::{Config, FILE_NAME},
     field::Field,
@@ -62,8 +63,9 @@ pub(crate) async fn run(config: &Config, named: Option<&Path>, args: ServeArgs) 
         ..tools::Options::default()
     };
     let server = Server::new(Tools::new(field, options)?);
+    let mut stop = Stop::new()?;
     if args.stdio {
-        return Ok(serve_stdio(server).await?);
+        return stop.then_at_once(|first| async { Ok(serve_stdio(server, first).await?) }).await;
     }
     let token = Token::find(args.token_file.as_deref())?;
     let has_token = token.is_some();
@@ -76,29 +78,7 @@ pub(crate) async fn run(config: &Config, named: Option<&Path>, args: ServeArgs) 
         std::io::stdout(),
         "MCP on http://{address}/mcp (older clients: http://{address}/sse){token}; Ctrl-C stops it"
     );
-    Ok(listening.serve(stopped()).await?)
-}
-
-/// Waits until somebody wants this program to end: Ctrl-C, or what a service manager sends.
-async fn stopped() {
-    #[cfg(unix)]
-    let terminated = async {
-        match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
-            Ok(mut signal) => drop(signal.recv().await),
-            Err(_) => std::future::pending().await,
-        }
-    };
-    #[cfg(not(unix))]
-    let terminated = std::future::pending::<()>();
-    tokio::select! {
-        interrupted = tokio::signal::ctrl_c() => {
-            if let Err(error) = interrupted {
-                tracing::warn!(%error, "Ctrl-C cannot be waited for");
-                std::future::pending::<()>().await;
-            }
-        }
-        () = terminated => {}
-    }
+    stop.then_at_once(|first| async { Ok(listening.serve(first).await?) }).await
 }
 
 /// The user's file of tools, if there is one beside the configuration.

@@ -85,7 +85,7 @@ impl Server {
             );
             return Err(ErrorData::invalid_params(why, None));
         }
-        let server = self.for_session(); // not this session's own, which would keep itself
+        let server = self.for_session(self.ended.clone()); // not this session's own, which would keep itself
         tokio::spawn(ended.run_until_cancelled_owned(async move {
             while !peer.is_transport_closed() {
                 for uri in watch.changed(&server).await {
