@@ -7,7 +7,7 @@ use crate::{
 };
 use cap_std::fs::{Dir, File, OpenOptions};
 use shared::{
-    format::{write_json_text, write_json_value},
+    format::{is_unseen, write_json_text, write_json_value},
     value::Value,
 };
 use std::{
@@ -245,7 +245,7 @@ fn place_in(exports: &Dir, name: &str) -> Result<(Dir, String), Fault> {
         let action = "give a name inside the export folder, such as june.csv";
         Fault::new("wrong_argument", message, action).with("argument", "file")
     };
-    if name.contains(|c: char| c.is_control() || c == '\\' || c == ':') {
+    if name.contains(|c: char| is_unseen(c) || c == '\\' || c == ':') {
         return Err(refuse("its name has characters that no file here has"));
     }
     let path = Path::new(name);
@@ -358,6 +358,7 @@ mod tests {
             "..",
             "in/",
             "a\0b",
+            "vsc.\u{202e}x",
             "c:x",
             "no/x",
             ".x",

@@ -21,6 +21,7 @@ use rmcp::{
     service::{RequestContext, SubscriptionContext},
 };
 use serde_json::json;
+use shared::format::is_unseen;
 use std::{convert::Infallible, future::pending, sync::Arc, time::Duration};
 use tokio::{
     sync::Semaphore,
@@ -277,5 +278,5 @@ fn failed(code: &str, error: &str, details: &str, suggested_action: &str) -> Out
 /// Who asks, for logs: bounded, and nothing in it that would move a terminal.
 fn client_name(context: &RequestContext<RoleServer>) -> String {
     let name = context.client_info().map_or_else(|| "unknown".into(), |client| client.name);
-    name.chars().filter(|c| !c.is_control()).take(CLIENT_NAME_CHARS_MAX).collect()
+    name.chars().filter(|c| !is_unseen(*c)).take(CLIENT_NAME_CHARS_MAX).collect()
 }
