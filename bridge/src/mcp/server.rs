@@ -18,7 +18,7 @@ use rmcp::{
         ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
         SubscribeRequestParams, SubscriptionFilter, Tool, ToolAnnotations, UnsubscribeRequestParams,
     },
-    service::{RequestContext, SubscriptionContext},
+    service::{NotificationContext, RequestContext, SubscriptionContext},
 };
 use serde_json::json;
 use shared::format::is_unseen;
@@ -97,7 +97,7 @@ impl Server {
         let outcome = tokio::select! {
             biased;
             () = context.ct.cancelled() => {
-                return failed("cancelled", "the call was cancelled", "the client asked for it", "nothing");
+                return failed("cancelled", "the call was cancelled", "the client asked for it, or the server ends", "nothing");
             }
             () = self.ended.cancelled() => {
                 return failed("cancelled", "the call was cancelled", "its session has ended", "nothing");
@@ -131,6 +131,7 @@ impl ServerHandler for Server {
     fn get_info(&self) -> ServerConfig {
         let capabilities = ServerCapabilities::builder()
             .enable_tools()
+            .enable_tool_list_changed()
             .enable_resources()
             .enable_resources_subscribe()
             .enable_prompts()
@@ -215,7 +216,13 @@ impl ServerHandler for Server {
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
         let uris = requested.resource_subscriptions.iter().flatten();
         let known = uris.filter(|uri| Place::parse(uri).is_some()).take(SUBSCRIPTIONS_MAX);
-        Some(SubscriptionFilter::builder().resource_subscriptions(known).build())
+        let accepted = SubscriptionFilter::builder().resource_subscriptions(known);
+        let wants_tools = requested.tools_list_changed == Some(true);
+        Some(if wants_tools { accepted.tools_list_changed() } else { accepted }.build())
+    }
+
+    async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
+        self.watch_tools(context.peer);
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {

@@ -5,6 +5,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use serde_saphyr::Spanned;
 use std::{
+    hash::{DefaultHasher, Hash as _, Hasher as _},
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -192,6 +193,14 @@ pub(super) fn load(user_file: Option<&Path>) -> Result<Vec<Arc<Definition>>, Def
         add(&mut tools, path, &read(path)?)?;
     }
     Ok(tools)
+}
+
+/// Another number when the file has something else in it, or cannot be read any more. Its time would not tell two
+/// writes of one moment apart.
+pub(super) fn fingerprint(path: &Path) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    read(path).map_err(|error| error.to_string()).hash(&mut hasher);
+    hasher.finish()
 }
 
 fn read(path: &Path) -> Result<String, DefinitionError> {
