@@ -2,6 +2,7 @@
 
 use crate::link::{Address, AddressError};
 use serde::Deserialize;
+use shared::format::is_unseen;
 use std::path::{Path, PathBuf};
 
 /// The file that is read when no other is named.
@@ -109,8 +110,8 @@ fn parse(path: &Path, text: &str) -> Result<Config, ConfigError> {
     let mut config = Config::default();
     for FileBoard { name, link, writable } in file.boards {
         let refuse = |why| Err(ConfigError::Name { path: path.into(), name: name.clone(), why });
-        if name.is_empty() || name.contains(|c: char| c.is_whitespace() || c.is_control() || c == ':') {
-            return refuse("a name has no spaces and no colons");
+        if name.is_empty() || name.contains(|c: char| c.is_whitespace() || is_unseen(c) || c == ':') {
+            return refuse("a name has no spaces, no colons and nothing that is not seen");
         }
         if config.boards.iter().any(|board| board.name == name) {
             return refuse("another board has this name already");
@@ -184,5 +185,6 @@ mod tests {
         let twice = "boards: [{name: a, link: 'sim:'}, {name: a, link: 'sim:'}]";
         assert!(check(twice).unwrap_err().contains("another board has this name"));
         assert!(check("boards: [{name: 'a b', link: 'sim:'}]").unwrap_err().contains("no spaces"));
+        assert!(check("boards: [{name: \"a\\u202eb\", link: 'sim:'}]").unwrap_err().contains("not seen"));
     }
 }

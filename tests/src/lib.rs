@@ -8,12 +8,14 @@ pub mod clients;
 pub mod faulty_link;
 pub mod field;
 pub mod figures;
+pub mod http_server;
 pub mod oracle;
 pub mod paced_link;
 pub mod qemu;
 pub mod runtime;
 pub mod sensors;
 pub mod serving;
+pub mod slow_board;
 
 use std::{
     path::{Path, PathBuf},

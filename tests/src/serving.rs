@@ -42,6 +42,16 @@ impl Serving {
         Self { process, _output: output, url: url.replace("0.0.0.0", "127.0.0.1") }
     }
 
+    /// Sends it a signal, such as `TERM`.
+    pub fn signal(&self, name: &str) {
+        signal(&self.process, name);
+    }
+
+    /// Waits until it ends.
+    pub fn wait(&mut self) -> ExitStatus {
+        self.process.wait().expect("it ends")
+    }
+
     /// The address of a route.
     pub fn at(&self, route: &str) -> String {
         format!("{}{route}", self.url)
@@ -135,6 +145,23 @@ impl Piped {
         serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
     }
 
+    /// Sends the last bytes of the input.
+    pub fn send_last(&mut self, bytes: &[u8]) {
+        let mut input = self.input.take().expect("the input is open");
+        input.write_all(bytes).expect("the server reads");
+    }
+
+    /// Sends a line that may be no message.
+    pub fn send_bytes(&mut self, line: &[u8]) {
+        let input = self.input.as_mut().expect("the input is open");
+        input.write_all(line).and_then(|()| input.write_all(b"\n")).expect("the server reads");
+    }
+
+    /// Sends it a signal, such as `TERM`.
+    pub fn signal(&self, name: &str) {
+        signal(&self.process, name);
+    }
+
     /// Ends the server's input.
     pub fn end_input(&mut self) {
         self.input = None;
@@ -151,4 +178,9 @@ impl Drop for Piped {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
+}
+
+fn signal(process: &Child, name: &str) {
+    let sent = Command::new("kill").arg(format!("-{name}")).arg(process.id().to_string()).status();
+    assert!(sent.expect("kill is there").success());
 }

@@ -15,6 +15,7 @@ mod run;
 mod serve;
 mod shell;
 mod sim;
+mod stop;
 
 use crate::{
     board::Session,

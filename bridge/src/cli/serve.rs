@@ -1,6 +1,7 @@
 //! `picolake serve`: boards as MCP tools, over standard input and output or over HTTP.
 
 use super::gateway::{self, Estate};
+use super::stop::Stop;
 use crate::{
     config::{Config, FILE_NAME},
     mcp::{
@@ -18,6 +19,7 @@ use std::{
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
+use tokio_util::sync::CancellationToken;
 
 /// How long HTTP waits for an owner that may be a short command.
 const OWNER_PATIENCE: Duration = Duration::from_secs(3);
@@ -64,6 +66,7 @@ pub(crate) async fn run(config: &Config, named: Option<&Path>, args: ServeArgs) 
         ..tools::Options::default()
     };
     let estate = Estate::new(config, named, is_demo, given)?;
+    let mut stop = Stop::new()?;
     let mut elected = estate.elect().await?;
     let begun = Instant::now();
     while !args.stdio && matches!(elected, Elected::Guest(_)) && begun.elapsed() < OWNER_PATIENCE {
@@ -80,17 +83,14 @@ pub(crate) async fn run(config: &Config, named: Option<&Path>, args: ServeArgs) 
         ),
         (Elected::Owner(lock), true) => {
             let host = estate.begin(lock)?;
-            let server = host.server().for_session();
-            let served = tokio::select! {
-                served = serve_stdio(server) => served,
-                () = stopped() => Ok(()),
-            };
+            let server = host.server().for_session(CancellationToken::new());
+            let served = stop.then_at_once(|first| async { Ok(serve_stdio(server, first).await?) }).await;
             gateway::end(host).await;
-            Ok(served?)
+            served
         }
         (Elected::Owner(lock), false) => {
             let host = estate.begin(lock)?;
-            let served = serve_http(&host, args).await;
+            let served = serve_http(&host, args, &mut stop).await;
             gateway::end(host).await;
             served
         }
@@ -104,7 +104,7 @@ async fn carry(estate: &Estate, elected: Elected) -> Result<(), OwnerError> {
     relay(input, output, &estate.place, elected, begin, stopped()).await
 }
 
-async fn serve_http(host: &Host, args: ServeArgs) -> anyhow::Result<()> {
+async fn serve_http(host: &Host, args: ServeArgs, stop: &mut Stop) -> anyhow::Result<()> {
     let token = Token::find(args.token_file.as_deref())?;
     let has_token = token.is_some();
     let options = Options { address: args.http, token, hosts: args.allow_host };
@@ -116,27 +116,14 @@ async fn serve_http(host: &Host, args: ServeArgs) -> anyhow::Result<()> {
         std::io::stdout(),
         "MCP on http://{address}/mcp (older clients: http://{address}/sse){token}; Ctrl-C stops it"
     );
-    Ok(listening.serve(stopped()).await?)
+    stop.then_at_once(|first| async { Ok(listening.serve(first).await?) }).await
 }
 
 /// Waits until somebody wants this program to end: Ctrl-C, or what a service manager sends.
 pub(crate) async fn stopped() {
-    #[cfg(unix)]
-    let terminated = async {
-        match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
-            Ok(mut signal) => drop(signal.recv().await),
-            Err(_) => std::future::pending().await,
-        }
-    };
-    #[cfg(not(unix))]
-    let terminated = std::future::pending::<()>();
-    tokio::select! {
-        interrupted = tokio::signal::ctrl_c() => {
-            if let Err(error) = interrupted {
-                tracing::warn!(%error, "Ctrl-C cannot be waited for");
-                std::future::pending::<()>().await;
-            }
-        }
-        () = terminated => {}
+    let waited = async { Stop::new()?.signal().await };
+    if let Err(error) = waited.await {
+        tracing::warn!(%error, "nobody can end this by a signal");
+        std::future::pending::<()>().await;
     }
 }

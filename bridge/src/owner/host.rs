@@ -153,7 +153,9 @@ impl Guests {
         };
         match wish {
             Err(refusal) => write_line(&mut writer, &Reply::Error(refusal)).await,
-            Ok(Wish::Mcp) => mcp(self.server.for_session(), reader, writer, self.ending).await,
+            Ok(Wish::Mcp) => {
+                mcp(self.server.for_session(CancellationToken::new()), reader, writer, self.ending).await
+            }
             Ok(wish) => {
                 let mut sink = LineSink(writer);
                 let stopped = Refusal {
@@ -187,7 +189,7 @@ where
     let (mut to_server, server_reads) = tokio::io::duplex(PIPE_BYTES);
     let (server_writes, mut from_server) = tokio::io::duplex(PIPE_BYTES);
     let mut serving = JoinSet::new(); // dropping it cancels what was asked
-    serving.spawn(serve_lines(server, server_reads, server_writes));
+    serving.spawn(serve_lines(server, server_reads, server_writes, CancellationToken::new()));
     let mut lines_read = 0;
     let mut giving = Box::pin(tokio::io::copy(&mut from_server, &mut writer));
     let ended = tokio::select! {

@@ -73,7 +73,7 @@ async fn carry_all(
             Elected::Owner(lock) => {
                 let host = host.insert(begin(lock)?);
                 let (here, there) = tokio::io::duplex(PIPE_BYTES);
-                tasks.spawn(own(there, host.server().for_session()));
+                tasks.spawn(own(there, host.server().for_session(CancellationToken::new())));
                 let (reader, writer) = tokio::io::split(here);
                 link(&mut tasks, LineReader::new(reader), writer)
             }

@@ -17,7 +17,17 @@ pub fn write_json_value(value: &Value<'_>, out: &mut impl Write) -> fmt::Result 
     }
 }
 
-/// Text as a JSON string.
+/// Whether a character is not seen as itself: control characters, those that turn the direction of the text around
+/// them or have no width, line ends of other kinds, and the tags that repeat ASCII unseen. A device's text that has
+/// them could show a person something else than it is.
+pub fn is_unseen(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+}
+
+/// Text as a JSON string; characters that are not seen are escaped.
 pub fn write_json_text(text: &str, out: &mut impl Write) -> fmt::Result {
     out.write_char('"')?;
     for c in text.chars() {
@@ -27,25 +37,27 @@ pub fn write_json_text(text: &str, out: &mut impl Write) -> fmt::Result {
             '\n' => out.write_str("\\n")?,
             '\r' => out.write_str("\\r")?,
             '\t' => out.write_str("\\t")?,
-            c if c.is_control() => write!(out, "\\u{:04x}", c as u32)?,
+            c if is_unseen(c) => {
+                c.encode_utf16(&mut [0; 2]).iter().try_for_each(|unit| write!(out, "\\u{unit:04x}"))?;
+            }
             c => out.write_char(c)?,
         }
     }
     out.write_char('"')
 }
 
-/// One value for a person; control characters of a device's text are escaped.
+/// One value for a person; characters of a device's text that are not seen are escaped.
 pub fn write_cell(value: &Value<'_>, out: &mut impl Write) -> fmt::Result {
     match value {
         Value::Text(text) => text.chars().try_for_each(|c| {
-            if c.is_control() { write!(out, "{}", c.escape_default()) } else { out.write_char(c) }
+            if is_unseen(c) { write!(out, "{}", c.escape_default()) } else { out.write_char(c) }
         }),
         Value::Timestamp(v) => write!(out, "{}", Utc(*v)),
         other => write_json_value(other, out),
     }
 }
 
-/// A device's text for a person: prints with its control characters escaped, as [`write_cell`] does.
+/// A device's text for a person: prints with what is not seen escaped, as [`write_cell`] does.
 #[derive(Clone, Copy, Debug)]
 pub struct Printable<'a>(pub &'a str);
 
@@ -117,6 +129,17 @@ mod tests {
                 assert!(!text.contains('+') && text.len() <= 25, "{text}");
             }
         }
+    }
+
+    #[test]
+    fn what_is_not_seen_is_escaped_and_reads_back() {
+        let text = "a\u{202e}b\u{200b}\u{2028}\u{2066}\u{feff}\u{e0041}\u{7f}é日";
+        let written = json(Value::Text(text));
+        assert_eq!(written, r#""a\u202eb\u200b\u2028\u2066\ufeff\udb40\udc41\u007fé日""#);
+        let mut cell = String::new();
+        write_cell(&Value::Text(text), &mut cell).unwrap();
+        assert_eq!(cell, r"a\u{202e}b\u{200b}\u{2028}\u{2066}\u{feff}\u{e0041}\u{7f}é日");
+        assert!(!written.contains(is_unseen) && !cell.contains(is_unseen));
     }
 
     #[test]

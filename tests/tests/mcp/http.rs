@@ -211,3 +211,32 @@ async fn one_session_too_many_is_refused() {
     }
     assert_eq!(begin().await, StatusCode::TOO_MANY_REQUESTS);
 }
+
+#[tokio::test]
+async fn a_name_that_is_allowed_is_allowed_on_every_route_and_no_other_is() {
+    let server = Serving::start(&["--demo", "--allow-host", "Lake.Example"]);
+    let client = Client::new();
+    for route in ROUTES.into_iter().chain([("GET", "/healthz")]) {
+        for (host, origin, is_allowed) in [
+            ("lake.example", None, true),
+            ("LAKE.example:50051", Some("https://lake.example"), true),
+            ("localhost", Some("http://lake.example:8080"), true),
+            ("lake.example.evil.example", None, false),
+            ("evil.example", Some("https://lake.example"), false),
+            ("lake.example", Some("https://evil.example"), false),
+            ("lake.example", Some("null"), false),
+        ] {
+            let mut request = request(&client, &server, route).header("host", host);
+            if let Some(origin) = origin {
+                request = request.header("origin", origin);
+            }
+            let answer = request.send().await.unwrap();
+            let is_refused = answer.status() == StatusCode::FORBIDDEN;
+            assert_eq!(is_refused, !is_allowed, "{route:?} {host} {origin:?}: {}", answer.status());
+            if is_refused {
+                let told = answer.text().await.unwrap();
+                assert!(told.contains("--allow-host NAME") && !told.contains("demo"), "{told}");
+            }
+        }
+    }
+}
