@@ -120,11 +120,15 @@ async function tools(line, client) {
   }
   assert.deepEqual(joined, [...Array(ROWS).keys()]);
 
-  const told = [];
-  const onprogress = (progress) => told.push(progress.progress);
+  // A notification and the answer that arrive in one piece are handled in one turn, and then these clients have
+  // forgotten who asked before they hand it on: so ask until they are apart.
   const all = { name: "query", arguments: { database: "demo", sql: "SELECT * FROM vibration", limit: 1000 } };
-  await line.call(client, all, { onprogress });
-  assert(told.length > 0 && told.every((value, at) => at === 0 || value > told[at - 1]), told.join());
+  const told = await until("progress before the answer", async () => {
+    const values = [];
+    await line.call(client, all, { onprogress: (progress) => values.push(progress.progress) });
+    return values.length > 0 && values;
+  });
+  assert(told.every((value, at) => at === 0 || value > told[at - 1]), `it does not grow: ${told}`);
 }
 
 async function surroundings(client) {
