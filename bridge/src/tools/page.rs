@@ -5,7 +5,6 @@ use serde_json::{Map, Value, json};
 use shared::{
     command::Format,
     format::{RowsFormat, Shape, Statistics},
-    limits::{COLUMNS_MAX, NAME_BYTES_MAX, TEXT_BYTES_MAX},
     schema::Column,
     time::Utc,
     value::Value as Cell,
@@ -21,8 +20,6 @@ pub const CHARACTERS_MAX: usize = 40_000;
 const NOTES_CHARACTERS_MAX: usize = 4_000;
 /// Characters of the rows.
 const DATA_CHARACTERS_MAX: usize = CHARACTERS_MAX - NOTES_CHARACTERS_MAX;
-/// Characters of one row: a name and a text in each column, every character of both escaped.
-const ROW_CHARACTERS_MAX: usize = COLUMNS_MAX * 6 * (NAME_BYTES_MAX + TEXT_BYTES_MAX + 2);
 /// Boards that are named in what is said of an answer.
 const BOARDS_NAMED_MAX: usize = 16;
 /// Characters of what is said of a board that failed.
@@ -73,12 +70,14 @@ impl<'c> PageWriter<'c> {
             return false;
         }
         let (room, len) = (DATA_CHARACTERS_MAX - self.characters.min(DATA_CHARACTERS_MAX), self.text.len());
-        let before = (room < ROW_CHARACTERS_MAX).then(|| self.rows.clone());
-        let written = self.rows.row(cells, &mut self.text);
+        if self.rows.row(cells, &mut self.text).is_err() {
+            self.text.truncate(len); // more different values than `extract` can sort: none was added
+            return false;
+        }
         let characters = self.text[len..].chars().count();
-        if written.is_err() || characters > room {
+        if characters > room {
             self.text.truncate(len);
-            self.rows = before.unwrap_or_else(|| self.rows.clone());
+            self.rows.take_back();
             return false;
         }
         self.characters += characters;
