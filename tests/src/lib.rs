@@ -9,9 +9,12 @@ pub mod field;
 pub mod figures;
 pub mod oracle;
 pub mod paced_link;
+pub mod python;
 pub mod qemu;
 pub mod sensors;
 pub mod serving;
+pub mod sim_process;
+pub mod whole_answer;
 
 use std::{
     path::{Path, PathBuf},

@@ -42,6 +42,11 @@ impl Serving {
         Self { process, _output: output, url: url.replace("0.0.0.0", "127.0.0.1") }
     }
 
+    /// The most memory it has had so far.
+    pub fn peak_bytes(&self) -> Option<u64> {
+        peak_bytes(&self.process)
+    }
+
     /// The address of a route.
     pub fn at(&self, route: &str) -> String {
         format!("{}{route}", self.url)
@@ -86,6 +91,11 @@ impl Piped {
         piped
     }
 
+    /// The most memory it has had so far.
+    pub fn peak_bytes(&self) -> Option<u64> {
+        peak_bytes(&self.process)
+    }
+
     /// Sends one message.
     pub fn send(&mut self, message: &Value) {
         let input = self.input.as_mut().expect("the input is open");
@@ -96,6 +106,15 @@ impl Piped {
     pub fn call(&mut self, id: u64, tool: &str, arguments: Value) {
         let params = json!({"name": tool, "arguments": arguments});
         self.send(&json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}));
+    }
+
+    /// Calls a tool that must answer; its data.
+    pub fn ask(&mut self, tool: &str, arguments: Value) -> Value {
+        self.call(1, tool, arguments);
+        let answer = self.receive().expect("an answer");
+        assert_eq!(answer["result"]["isError"], false, "{answer}");
+        let text = answer["result"]["content"][0]["text"].as_str().expect("a text");
+        serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
     }
 
     /// The next message, or none at the output's end. Every line must be one.
@@ -126,4 +145,11 @@ impl Drop for Piped {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
+}
+
+/// The most memory that a process has had so far, where the system tells it.
+fn peak_bytes(process: &Child) -> Option<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", process.id())).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    line.trim().strip_suffix(" kB")?.parse::<u64>().ok().map(|kib| kib * 1024)
 }
