@@ -203,7 +203,8 @@ fn lock(folder: &Path) -> Result<File, String> {
 }
 
 /// A file of `tests/clients`.
-fn source(name: &str) -> PathBuf {
+/// A file of `tests/clients`.
+pub fn source(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("clients").join(name)
 }
 

@@ -15,7 +15,9 @@ pub mod qemu;
 pub mod runtime;
 pub mod sensors;
 pub mod serving;
+pub mod sim_process;
 pub mod slow_board;
+pub mod whole_answer;
 
 use std::{
     path::{Path, PathBuf},

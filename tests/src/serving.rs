@@ -52,6 +52,11 @@ impl Serving {
         self.process.wait().expect("it ends")
     }
 
+    /// The most memory it has had so far.
+    pub fn peak_bytes(&self) -> Option<u64> {
+        peak_bytes(&self.process)
+    }
+
     /// The address of a route.
     pub fn at(&self, route: &str) -> String {
         format!("{}{route}", self.url)
@@ -101,6 +106,11 @@ impl Piped {
         Self { process, input, output }
     }
 
+    /// The most memory it has had so far.
+    pub fn peak_bytes(&self) -> Option<u64> {
+        peak_bytes(&self.process)
+    }
+
     /// Sends one message.
     pub fn send(&mut self, message: &Value) {
         let input = self.input.as_mut().expect("the input is open");
@@ -111,6 +121,15 @@ impl Piped {
     pub fn call(&mut self, id: u64, tool: &str, arguments: Value) {
         let params = json!({"name": tool, "arguments": arguments});
         self.send(&json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}));
+    }
+
+    /// Calls a tool that must answer; its data.
+    pub fn ask(&mut self, tool: &str, arguments: Value) -> Value {
+        self.call(1, tool, arguments);
+        let answer = self.receive().expect("an answer");
+        assert_eq!(answer["result"]["isError"], false, "{answer}");
+        let text = answer["result"]["content"][0]["text"].as_str().expect("a text");
+        serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
     }
 
     /// The next message, or none at the output's end. Every line must be one.
@@ -183,4 +202,11 @@ impl Drop for Piped {
 fn signal(process: &Child, name: &str) {
     let sent = Command::new("kill").arg(format!("-{name}")).arg(process.id().to_string()).status();
     assert!(sent.expect("kill is there").success());
+}
+
+/// The most memory that a process has had so far, where the system tells it.
+fn peak_bytes(process: &Child) -> Option<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", process.id())).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    line.trim().strip_suffix(" kB")?.parse::<u64>().ok().map(|kib| kib * 1024)
 }

@@ -49,7 +49,9 @@ enum Job {
     #[command(after_help = "Example:  picolake demo")]
     Demo,
     /// Run one simulated board that a bridge can reach over TCP or a pseudo-terminal
-    #[command(after_help = "Examples:\n  picolake sim --tcp 127.0.0.1:7000\n  picolake sim --pty")]
+    #[command(
+        after_help = "Examples:\n  picolake sim --tcp 127.0.0.1:7000\n  picolake sim --pty\n  picolake sim --tcp 127.0.0.1:7000 --rows 1000000"
+    )]
     Sim(sim::SimArgs),
     /// List the boards: state, link, version, uptime, round-trip time
     #[command(after_help = "Example:  picolake boards\n          picolake boards tcp:192.168.1.20:7000")]

@@ -62,6 +62,11 @@ impl Statement {
         })
     }
 
+    /// Whether it selects just every column of its table.
+    pub fn selects_all(&self) -> bool {
+        self.items == "*"
+    }
+
     /// Whether a board sends its rows as it reads them, and keeps none.
     pub fn is_stream(&self) -> bool {
         let computes = self.has_aggregate || self.is_distinct || self.having.is_some();

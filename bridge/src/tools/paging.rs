@@ -3,7 +3,7 @@
 use super::{
     Tools,
     arguments::Usual,
-    page::{Notes, PageWriter, ROWS_DEFAULT, ROWS_MAX, reason},
+    page::{Notes, PageWriter, ROWS_DEFAULT, ROWS_MAX, reason, rows_that_fit},
     snapshot::{Position, Rest, Snapshot, write_cursor},
 };
 use crate::{
@@ -242,6 +242,16 @@ fn rows_wanted(statement: &Statement, position: Position, rows_max: u64) -> u64 
     skipped.saturating_add(left.min(rows_max + 1))
 }
 
+/// Rows that a page has room for, as far as that is known before they come: each board has its own columns.
+fn rows_with_room(snapshot: &Snapshot, legs: &[Leg], format: Format) -> u64 {
+    let Snapshot { database, statement, .. } = snapshot;
+    let of_board = |leg: &Leg| {
+        let catalogue = leg.board.known_catalogue().filter(|_| statement.selects_all())?;
+        Some(rows_that_fit(format, &catalogue.table(database, &statement.table)?.columns))
+    };
+    legs.iter().map(|leg| of_board(leg).unwrap_or(ROWS_MAX)).max().unwrap_or(ROWS_MAX)
+}
+
 /// A page of rows that are still on boards.
 async fn scanned(
     snapshot: &Snapshot,
@@ -257,7 +267,8 @@ async fn scanned(
     {
         rows.start = position.next.min(rows.end);
     }
-    let limit = rows_wanted(statement, position, view.rows_max);
+    let rows_max = view.rows_max.min(rows_with_room(snapshot, legs, view.format));
+    let limit = rows_wanted(statement, position, rows_max);
     let opened = Scan::open(&snapshot.database, statement, asked, Some(limit), context, Class::Interactive);
     let mut scan = opened.await?;
     let owned = scan.united.columns.clone();
