@@ -2,10 +2,13 @@
 
 use crate::link::{Address, AddressError};
 use serde::Deserialize;
+use shared::format::is_unseen;
 use std::path::{Path, PathBuf};
 
 /// The file that is read when no other is named.
 pub const FILE_NAME: &str = "picolake.yaml";
+/// The variable that names another; empty, it names none.
+pub const FILE_VARIABLE: &str = "PICOLAKE_CONFIG";
 /// Boards in one file.
 pub const BOARDS_MAX: usize = 1024;
 
@@ -84,6 +87,11 @@ struct FileBoard {
     writable: bool,
 }
 
+/// The file that was named: by an argument, else by the environment.
+pub fn named(argument: Option<PathBuf>) -> Option<PathBuf> {
+    argument.or_else(|| std::env::var_os(FILE_VARIABLE).filter(|name| !name.is_empty()).map(PathBuf::from))
+}
+
 /// Reads the file that was named, or `picolake.yaml` in this folder if it is there.
 pub fn load(named: Option<&Path>) -> Result<Config, ConfigError> {
     let path = named.unwrap_or(Path::new(FILE_NAME));
@@ -102,8 +110,8 @@ fn parse(path: &Path, text: &str) -> Result<Config, ConfigError> {
     let mut config = Config::default();
     for FileBoard { name, link, writable } in file.boards {
         let refuse = |why| Err(ConfigError::Name { path: path.into(), name: name.clone(), why });
-        if name.is_empty() || name.contains(|c: char| c.is_whitespace() || c.is_control() || c == ':') {
-            return refuse("a name has no spaces and no colons");
+        if name.is_empty() || name.contains(|c: char| c.is_whitespace() || is_unseen(c) || c == ':') {
+            return refuse("a name has no spaces, no colons and nothing that is not seen");
         }
         if config.boards.iter().any(|board| board.name == name) {
             return refuse("another board has this name already");
@@ -177,5 +185,6 @@ mod tests {
         let twice = "boards: [{name: a, link: 'sim:'}, {name: a, link: 'sim:'}]";
         assert!(check(twice).unwrap_err().contains("another board has this name"));
         assert!(check("boards: [{name: 'a b', link: 'sim:'}]").unwrap_err().contains("no spaces"));
+        assert!(check("boards: [{name: \"a\\u202eb\", link: 'sim:'}]").unwrap_err().contains("not seen"));
     }
 }

@@ -9,6 +9,7 @@
 //!   tools ── tools.yaml, calls, pages of answers      JSON
 //!   jobs ── whole answers into files                  files
 //!   mcp ── what MCP clients and programs ask          MCP, HTTP
+//!   owner ── one process has the links, others ask it  lines
 //!   cli ── what a person types                        text
 //! ```
 
@@ -20,5 +21,6 @@ pub mod field;
 pub mod jobs;
 pub mod link;
 pub mod mcp;
+pub mod owner;
 pub mod query;
 pub mod tools;

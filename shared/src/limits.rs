@@ -54,7 +54,7 @@ pub const CREATED_UNITS_MAX: usize = 16;
 /// Pages of a table at least: one is written while the one before is read.
 pub const TABLE_PAGES_MIN: usize = 2;
 /// Pages of all tables.
-pub const PAGES_MAX: usize = 4096;
+pub const PAGES_MAX: usize = 32_768;
 /// Pages of a created table of which nobody said how many rows it is to keep.
 pub const CREATED_PAGES_DEFAULT: usize = 4;
 /// The least time between two rows of a sampler.

@@ -14,21 +14,52 @@ pub const UTC_US_MAX: i64 = 253_402_300_800 * SECOND_US - 1;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Utc(pub i64);
 
-impl fmt::Display for Utc {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Utc {
+    /// Writes it in one piece: every row has a moment, and the general way to write six numbers takes long.
+    pub(crate) fn write(self, out: &mut impl fmt::Write) -> fmt::Result {
         let (days, of_day) = (self.0.div_euclid(DAY_US), self.0.rem_euclid(DAY_US));
         let (year, month, day) = civil_from_days(days);
-        let (seconds, fraction) = (of_day / SECOND_US, of_day % SECOND_US);
-        let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
-        write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}")?;
-        if fraction != 0 {
-            let (mut digits, mut width) = (fraction, 6);
-            while digits % 10 == 0 {
-                (digits, width) = (digits / 10, width - 1);
+        let (seconds, mut fraction) = ((of_day / SECOND_US) as u32, (of_day % SECOND_US) as u32);
+        let mut text = *b"0000-00-00T00:00:00.000000Z";
+        let mut put = |last: usize, width: usize, number: u32| {
+            let mut rest = number;
+            for at in (last + 1 - width..=last).rev() {
+                text[at] = b'0' + (rest % 10) as u8;
+                rest /= 10;
             }
-            write!(f, ".{digits:0width$}")?;
+        };
+        put(6, 2, month as u32);
+        put(9, 2, day as u32);
+        put(12, 2, seconds / 3600);
+        put(15, 2, seconds / 60 % 60);
+        put(18, 2, seconds % 60);
+        let mut end = 19; // where the Z stands without a fraction
+        if fraction != 0 {
+            let mut width = 6;
+            while fraction.is_multiple_of(10) {
+                (fraction, width) = (fraction / 10, width - 1);
+            }
+            put(19 + width, width, fraction);
+            end = 20 + width;
         }
-        f.write_str("Z")
+        let begin = match u32::try_from(year) {
+            Ok(year @ 0..=9999) => {
+                put(3, 4, year);
+                0
+            }
+            _ => {
+                write!(out, "{year:04}")?; // beyond what RFC 3339 has a text for
+                4
+            }
+        };
+        text[end] = b'Z';
+        out.write_str(core::str::from_utf8(&text[begin..=end]).unwrap_or_default())
+    }
+}
+
+impl fmt::Display for Utc {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write(f)
     }
 }
 
@@ -150,6 +181,21 @@ mod tests {
     extern crate std;
     use super::*;
     use std::string::ToString;
+
+    #[test]
+    fn every_moment_has_a_text() {
+        for (us, text) in [
+            (-1, "1969-12-31T23:59:59.999999Z"),
+            (10, "1970-01-01T00:00:00.00001Z"),
+            (100_000, "1970-01-01T00:00:00.1Z"),
+            (UTC_US_MIN, "0001-01-01T00:00:00Z"),
+            (UTC_US_MAX, "9999-12-31T23:59:59.999999Z"),
+            (i64::MAX, "294247-01-10T04:00:54.775807Z"),
+            (i64::MIN, "-290308-12-21T19:59:05.224192Z"),
+        ] {
+            assert_eq!(Utc(us).to_string(), text);
+        }
+    }
 
     #[test]
     fn moments_read_back_as_they_print() {

@@ -1,17 +1,23 @@
-//! What the end-to-end tests and benches share: links that damage or delay, boards in QEMU, SQLite as the oracle, and
-//! figures.
+//! What the end-to-end tests and benches share: links that damage or delay, boards in QEMU, SQLite as the oracle, MCP
+//! clients of others, and figures.
 //!
 //! There is no fake board here: every test runs the firmware library itself, simulated or in QEMU.
 
 pub mod ask;
+pub mod clients;
 pub mod faulty_link;
 pub mod field;
 pub mod figures;
+pub mod http_server;
 pub mod oracle;
 pub mod paced_link;
 pub mod qemu;
+pub mod runtime;
 pub mod sensors;
 pub mod serving;
+pub mod sim_process;
+pub mod slow_board;
+pub mod whole_answer;
 
 use std::{
     path::{Path, PathBuf},
@@ -23,6 +29,13 @@ use std::{
 pub fn program() -> PathBuf {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     PROGRAM.get_or_init(build_program).clone()
+}
+
+/// The program on its own: it shares no boards with another one.
+pub fn picolake() -> Command {
+    let mut command = Command::new(program());
+    command.env(runtime::VARIABLE, runtime::folder());
+    command
 }
 
 fn build_program() -> PathBuf {

@@ -1,6 +1,6 @@
 //! `picolake serve` as a process of its own: over HTTP at an address, or over pipes, line by line.
 
-use crate::program;
+use crate::picolake;
 use serde_json::{Value, json};
 use std::{
     io::{BufRead as _, BufReader, Write as _},
@@ -25,7 +25,7 @@ impl Serving {
 
     /// The same at another address; it is reached over loopback.
     pub fn start_at(address: &str, arguments: &[&str]) -> Self {
-        let mut command = Command::new(program());
+        let mut command = picolake();
         command.args(["serve", "--http", address]).args(arguments).env_remove("PICOLAKE_TOKEN");
         Self::start_command(command)
     }
@@ -40,6 +40,21 @@ impl Serving {
         let url = line.strip_prefix("MCP on ").and_then(|rest| rest.split("/mcp").next());
         let url = url.unwrap_or_else(|| panic!("it says where it listens, not: {line}"));
         Self { process, _output: output, url: url.replace("0.0.0.0", "127.0.0.1") }
+    }
+
+    /// Sends it a signal, such as `TERM`.
+    pub fn signal(&self, name: &str) {
+        signal(&self.process, name);
+    }
+
+    /// Waits until it ends.
+    pub fn wait(&mut self) -> ExitStatus {
+        self.process.wait().expect("it ends")
+    }
+
+    /// The most memory it has had so far.
+    pub fn peak_bytes(&self) -> Option<u64> {
+        peak_bytes(&self.process)
     }
 
     /// The address of a route.
@@ -66,24 +81,34 @@ pub struct Piped {
 impl Piped {
     /// `picolake serve --stdio` and these arguments, after the greeting.
     pub fn start(arguments: &[&str]) -> Self {
-        let mut command = Command::new(program());
+        let mut command = picolake();
         command.args(["serve", "--stdio"]).args(arguments);
         Self::start_command(command)
     }
 
     /// Any server over pipes, after the greeting.
-    pub fn start_command(mut command: Command) -> Self {
-        command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut process = command.spawn().expect("the server starts");
-        let input = process.stdin.take();
-        let output = BufReader::new(process.stdout.take().expect("its output is a pipe"));
-        let mut piped = Self { process, input, output };
+    pub fn start_command(command: Command) -> Self {
+        let mut piped = Self::start_silently(command);
         piped.send(&json!({"jsonrpc": "2.0", "id": "hello", "method": "initialize", "params": {
             "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "pipes", "version": "1"}}}));
         let greeting = piped.receive().expect("an answer to initialize");
         assert_eq!(greeting["result"]["protocolVersion"], "2025-06-18", "{greeting}");
         piped.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
         piped
+    }
+
+    /// Any server over pipes; nothing was said yet.
+    pub fn start_silently(mut command: Command) -> Self {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut process = command.spawn().expect("the server starts");
+        let input = process.stdin.take();
+        let output = BufReader::new(process.stdout.take().expect("its output is a pipe"));
+        Self { process, input, output }
+    }
+
+    /// The most memory it has had so far.
+    pub fn peak_bytes(&self) -> Option<u64> {
+        peak_bytes(&self.process)
     }
 
     /// Sends one message.
@@ -98,6 +123,15 @@ impl Piped {
         self.send(&json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}));
     }
 
+    /// Calls a tool that must answer; its data.
+    pub fn ask(&mut self, tool: &str, arguments: Value) -> Value {
+        self.call(1, tool, arguments);
+        let answer = self.receive().expect("an answer");
+        assert_eq!(answer["result"]["isError"], false, "{answer}");
+        let text = answer["result"]["content"][0]["text"].as_str().expect("a text");
+        serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+    }
+
     /// The next message, or none at the output's end. Every line must be one.
     pub fn receive(&mut self) -> Option<Value> {
         let mut line = String::new();
@@ -108,6 +142,43 @@ impl Piped {
             serde_json::from_str(&line)
                 .unwrap_or_else(|error| panic!("{error}: stdout carries only MCP: {line}")),
         )
+    }
+
+    /// Its process.
+    pub fn id(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// Ends it at once, without a chance to do anything about it.
+    pub fn kill(&mut self) {
+        self.process.kill().expect("it runs");
+        self.wait();
+    }
+
+    /// Calls a tool that must answer; its first text as JSON.
+    pub fn answer(&mut self, id: u64, tool: &str, arguments: Value) -> Value {
+        self.call(id, tool, arguments);
+        let message = self.receive().expect("an answer");
+        assert_eq!((&message["id"], &message["result"]["isError"]), (&json!(id), &json!(false)), "{message}");
+        let text = message["result"]["content"][0]["text"].as_str().expect("a text");
+        serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+    }
+
+    /// Sends the last bytes of the input.
+    pub fn send_last(&mut self, bytes: &[u8]) {
+        let mut input = self.input.take().expect("the input is open");
+        input.write_all(bytes).expect("the server reads");
+    }
+
+    /// Sends a line that may be no message.
+    pub fn send_bytes(&mut self, line: &[u8]) {
+        let input = self.input.as_mut().expect("the input is open");
+        input.write_all(line).and_then(|()| input.write_all(b"\n")).expect("the server reads");
+    }
+
+    /// Sends it a signal, such as `TERM`.
+    pub fn signal(&self, name: &str) {
+        signal(&self.process, name);
     }
 
     /// Ends the server's input.
@@ -126,4 +197,16 @@ impl Drop for Piped {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
+}
+
+fn signal(process: &Child, name: &str) {
+    let sent = Command::new("kill").arg(format!("-{name}")).arg(process.id().to_string()).status();
+    assert!(sent.expect("kill is there").success());
+}
+
+/// The most memory that a process has had so far, where the system tells it.
+fn peak_bytes(process: &Child) -> Option<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", process.id())).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    line.trim().strip_suffix(" kB")?.parse::<u64>().ok().map(|kib| kib * 1024)
 }

@@ -1,6 +1,6 @@
 //! What people get wrong: one clear line each, exit code 2, no stack trace.
 
-use picolake_tests::program;
+use picolake_tests::picolake as alone;
 use shared::{
     frame::{DELIMITER, Fed, FrameBuffer, FrameDecoder, Header},
     limits::WIRE_BYTES_MAX,
@@ -10,12 +10,12 @@ use shared::{
 use std::{
     io::{Read as _, Write as _},
     net::TcpListener,
-    process::{Command, Output},
+    process::Output,
 };
 
 fn picolake(arguments: &[&str]) -> Output {
     let folder = tempfile::tempdir().unwrap(); // no picolake.yaml in it
-    Command::new(program()).args(arguments).current_dir(folder.path()).output().unwrap()
+    alone().args(arguments).current_dir(folder.path()).output().unwrap()
 }
 
 /// Runs it; it must refuse in one line that has all of `words`.

@@ -1,6 +1,6 @@
 //! What a person types and sees: `demo`, `sim`, `boards`, `run`, and every command that the README shows.
 
-use picolake_tests::program;
+use picolake_tests::{picolake as alone, program, runtime};
 use std::{
     io::{BufRead as _, BufReader, Write as _},
     path::Path,
@@ -15,12 +15,8 @@ struct Running {
 
 impl Running {
     fn start(arguments: &[&str]) -> Self {
-        let mut process = Command::new(program())
-            .args(arguments)
-            .stdout(Stdio::piped())
-            .stdin(Stdio::null())
-            .spawn()
-            .unwrap();
+        let mut process =
+            alone().args(arguments).stdout(Stdio::piped()).stdin(Stdio::null()).spawn().unwrap();
         let lines = BufReader::new(process.stdout.take().unwrap()).lines();
         Self { process, lines }
     }
@@ -62,7 +58,7 @@ fn printed(command: &mut Command) -> String {
 }
 
 fn picolake(arguments: &[&str]) -> String {
-    printed(Command::new(program()).args(arguments))
+    printed(alone().args(arguments))
 }
 
 #[test]
@@ -76,7 +72,7 @@ fn the_demo_comes_up_and_what_it_tells_to_try_works() {
     let expected = ["uptime_us", "avg(voltage)", "get status", "10000 rows, each as it was sent"];
     assert_eq!(to_try.len(), expected.len(), "{lines:#?}");
     for (line, expected) in to_try.iter().zip(expected) {
-        let answer = printed(Command::new("sh").args(["-c", line]));
+        let answer = printed(Command::new("sh").args(["-c", line]).env(runtime::VARIABLE, runtime::folder()));
         assert!(answer.contains(expected), "`{line}` gave: {answer}");
     }
     assert_eq!(demo.interrupt(), Some(0));
@@ -109,8 +105,7 @@ fn boards_are_listed_by_the_names_of_the_configuration() {
     let file =
         format!("boards:\n- {{name: pump, link: '{link}'}}\n- {{name: mill, link: 'unix:/no/such'}}\n");
     std::fs::write(folder.path().join("picolake.yaml"), file).unwrap();
-    let in_folder =
-        |arguments: &[&str]| printed(Command::new(program()).args(arguments).current_dir(folder.path()));
+    let in_folder = |arguments: &[&str]| printed(alone().args(arguments).current_dir(folder.path()));
     assert!(in_folder(&["config", "check"]).starts_with("2 boards, no faults"));
     assert!(in_folder(&["run", "pump", "get status"]).contains("uptime_us"));
     let list = in_folder(&["boards"]);
@@ -123,7 +118,7 @@ fn boards_are_listed_by_the_names_of_the_configuration() {
 
 /// What `picolake shell sim:` prints for these lines, and whether it ended well.
 fn shell(lines: &str) -> (String, String, bool) {
-    let mut process = Command::new(program())
+    let mut process = alone()
         .args(["shell", "sim:"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -213,7 +208,12 @@ fn every_command_of_the_readme_works() {
         let in_folder = |shell: &mut Command| {
             printed(shell.args(["-c", &command]).current_dir(folder.path()).env("HOME", folder.path()))
         };
-        let answer = in_folder(Command::new("sh").env_remove("XDG_CONFIG_HOME").env_remove("XDG_DATA_HOME"));
+        let mut shell = Command::new("sh");
+        shell
+            .env_remove("XDG_CONFIG_HOME")
+            .env_remove("XDG_DATA_HOME")
+            .env(runtime::VARIABLE, runtime::folder());
+        let answer = in_folder(&mut shell);
         assert!(!answer.is_empty(), "`{line}` printed nothing");
         tried += 1;
     }

@@ -10,7 +10,7 @@ mod http;
 mod pipes;
 
 use client::{Client, code, data};
-use picolake_tests::{program, serving::Serving};
+use picolake_tests::{picolake, serving::Serving};
 use rmcp::{
     model::{
         ArgumentInfo, CompleteRequestParams, CompletionContext, GetPromptRequestParams, ProtocolVersion,
@@ -91,7 +91,7 @@ async fn surroundings(client: &Client) {
 }
 
 async fn over_stdio(lifecycle: ClientLifecycleMode) -> Client {
-    let mut command = Command::new(program());
+    let mut command = Command::from(picolake());
     command.args(["serve", "--stdio", "--demo"]);
     ().serve_with_lifecycle(TokioChildProcess::new(command).unwrap(), lifecycle).await.unwrap()
 }

@@ -1,60 +1,20 @@
 //! The official Python SDK of MCP as a client, over stdio, streamable HTTP and SSE, where Python can be had.
 
-use picolake_tests::{program, serving::Serving};
-use std::{
-    io::{self, Write as _},
-    path::{Path, PathBuf},
-    process::{Command, Output},
-};
-
-/// The SDK's package, pinned.
-const PACKAGE: &str = "mcp==2.3.0";
-
-/// A Python that has the SDK, made in the target folder at the first time; or why there is none.
-fn python_with_sdk() -> Result<PathBuf, String> {
-    let target = program().ancestors().nth(2).expect("programs are in TARGET/PROFILE").to_owned();
-    let folder = target.join("python-sdk");
-    let python = folder.join("bin").join("python");
-    let has_sdk = || ran(Command::new(&python).args(["-c", "import mcp"]));
-    if python.is_file() && has_sdk().is_ok() {
-        return Ok(python);
-    }
-    ran(Command::new("python3").args(["-m", "venv"]).arg(&folder))?;
-    ran(Command::new(&python).args(["-m", "pip", "install", "--quiet", PACKAGE]))?;
-    has_sdk()?;
-    Ok(python)
-}
-
-fn ran(command: &mut Command) -> Result<Output, String> {
-    match command.output() {
-        Ok(output) if output.status.success() => Ok(output),
-        Ok(output) => {
-            let errors = String::from_utf8_lossy(&output.stderr);
-            let last: Vec<&str> = errors.lines().rev().take(12).collect();
-            Err(format!(
-                "{command:?} ended with {}: {}",
-                output.status,
-                last.into_iter().rev().collect::<Vec<_>>().join("\n")
-            ))
-        }
-        Err(error) => Err(format!("{command:?}: {error}")),
-    }
-}
+use picolake_tests::{clients, program, serving::Serving};
+use std::{path::Path, process::Command};
 
 #[test]
 fn the_official_python_client_gets_answers_on_every_transport() {
-    let python = match python_with_sdk() {
+    let python = match clients::python() {
         Ok(python) => python,
-        Err(why) => {
-            // Not `eprintln!`: the test runner would keep that to itself.
-            let _ = writeln!(io::stderr(), "skipped: no Python with {PACKAGE}: {}", why.replace('\n', " "));
-            return;
-        }
+        Err(why) => return clients::skip(&format!("Python with {}", clients::PYTHON_PACKAGE), &why),
     };
     let server = Serving::start(&["--demo"]);
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("clients").join("python_sdk.py");
-    let output = ran(Command::new(python).arg(script).arg(program()).arg(&server.url)).unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
+    let runtime = tempfile::tempdir().unwrap();
+    let mut client = Command::new(python);
+    client.arg(script).arg(program()).arg(&server.url).env("PICOLAKE_RUNTIME_DIR", runtime.path());
+    let text = clients::printed(client).unwrap();
     let ways: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("ok ")).collect();
     assert_eq!(
         ways,

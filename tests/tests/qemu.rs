@@ -147,7 +147,7 @@ async fn a_bridge_killed_in_mid_stream_leaves_the_board_ready_for_the_next() {
     for link in [&board.serial, &board.tcp] {
         up(&connect(link)).await;
         for _ in 0..3 {
-            let mut bridge = Command::new(picolake_tests::program())
+            let mut bridge = Command::from(picolake_tests::picolake())
                 .args(["measure", &link.to_string(), "--rows", &ROWS_ENDLESS.to_string(), "--progress"])
                 .stderr(Stdio::piped())
                 .kill_on_drop(true)

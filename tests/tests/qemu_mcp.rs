@@ -7,7 +7,7 @@ use client::{Client, call, code, data, items};
 use firmware::samplers::vibration;
 use picolake::link::Address;
 use picolake_tests::{
-    program,
+    picolake,
     qemu::{Qemu, image},
 };
 use rmcp::{ServiceExt as _, transport::TokioChildProcess};
@@ -26,7 +26,7 @@ async fn session_over(link: &Address) {
     let folder = tempfile::tempdir().unwrap();
     let config = folder.path().join("picolake.yaml");
     std::fs::write(&config, format!("boards:\n  - name: bench\n    link: '{link}'\n")).unwrap();
-    let mut command = Command::new(program());
+    let mut command = Command::from(picolake());
     command.args(["serve", "--stdio", "--config"]).arg(&config);
     let client = ().serve(TokioChildProcess::new(command).unwrap()).await.unwrap();
     let session = async {

@@ -1,11 +1,11 @@
 //! `picolake install` and `picolake doctor`, in a home of their own.
 
-use picolake_tests::program;
+use picolake_tests::{picolake, program};
 use serde_json::{Value, json};
 use std::{
     fs,
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::Stdio,
 };
 
 /// A user with nothing in its home.
@@ -24,7 +24,7 @@ impl User {
 
     /// What `picolake` prints, and whether it ended well.
     fn runs(&self, arguments: &[&str]) -> (String, bool) {
-        let output = Command::new(program())
+        let output = picolake()
             .args(arguments)
             .current_dir(self.home.path())
             .env("HOME", self.home.path())

@@ -39,7 +39,7 @@ const DEPENDENCIES_ALLOWED: [(&str, &[&str]); 2] = [
 const BOARD_DEPENDENCIES_FORBIDDEN: [&str; 5] = ["cobs", "picolake", "postcard", "serde-json-core", "tokio"];
 
 /// Places, and the paths that code there must not name.
-const LAYERS: [(&[&str], &[&str]); 7] = [
+const LAYERS: [(&[&str], &[&str]); 8] = [
     (&["shared/src"], &["std", "alloc"]),
     (&["firmware/boards"], &["shared::frame", "shared::message", "picolake"]),
     (&["bridge/src/link", "bridge/src/board"], &["rmcp", "serde_json", "axum"]),
@@ -55,6 +55,10 @@ const LAYERS: [(&[&str], &[&str]); 7] = [
         &["rmcp", "axum", "tokio_serial"],
     ),
     (&["bridge/src/query"], &["serde_json"]),
+    (
+        &["bridge/src/owner"],
+        &["rmcp", "axum", "shared::frame", "shared::message", "tokio_serial", "crate::link", "crate::board"],
+    ),
     (&["bridge/src/mcp"], &["shared::frame", "tokio_serial", "cobs", "postcard"]),
 ];
 

@@ -6,6 +6,7 @@
 
 mod bench;
 mod ci;
+mod dist;
 mod elf;
 mod image;
 mod relay;
@@ -69,6 +70,9 @@ enum Job {
         #[arg(long)]
         strict: bool,
     },
+    /// Pack what is given to others into target/dist; prints the file's path.
+    #[command(subcommand)]
+    Dist(dist::Package),
     /// Check formatting and lints, then do what `test` does.
     #[command(after_help = "Example:\n  cargo xtask ci")]
     Ci,
@@ -81,6 +85,9 @@ fn main() -> ExitCode {
         Job::Build => close(image::build(&workspace, &[]).map(|elf| println!("{}", elf.display()))),
         Job::Size => close(size::run(&workspace)),
         Job::Bench { name, strict } => close(bench::run(&workspace, &name, strict)),
+        Job::Dist(package) => {
+            close(dist::run(&workspace, &package).map(|file| println!("{}", file.display())))
+        }
         Job::Test { filter } => close_counted(|tally| test::run(&workspace, &filter, tally)),
         Job::Soak { filter } => close_counted(|tally| test::soak(&workspace, &filter, tally)),
         Job::Ci => close_counted(|tally| ci::run(&workspace, tally)),

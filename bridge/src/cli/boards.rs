@@ -1,31 +1,16 @@
 //! `picolake boards`: every board with state, link, version, uptime and round-trip time.
 
-use super::UP_TIMEOUT;
+use super::gateway::Gateway;
 use crate::{
-    board::{Hello, OwnedRequest, Piece, Session},
-    config::{BoardConfig, Config, FILE_NAME},
+    board::Session,
+    config::{Config, FILE_NAME},
+    field::Report,
+    owner::{Reply, Wish},
 };
-use shared::{
-    format::Printable,
-    message::{Class, Part},
-};
-use std::{sync::Arc, time::Duration};
+use shared::format::Printable;
+use std::path::Path;
 
-/// One line of the list.
-#[derive(Debug)]
-pub(crate) struct Line {
-    pub(crate) name: String,
-    pub(crate) link: String,
-    pub(crate) state: Result<(Arc<Hello>, Duration), String>,
-}
-
-impl Line {
-    fn board_id(&self) -> Option<&String> {
-        self.state.as_ref().ok().map(|(hello, _)| &hello.board_id)
-    }
-}
-
-pub(crate) async fn run(config: &Config, named: &[String]) -> anyhow::Result<()> {
+pub(crate) async fn run(config: &Config, file: Option<&Path>, named: &[String]) -> anyhow::Result<()> {
     let boards = match named {
         [] => config.boards.clone(),
         named => named.iter().map(|name| config.board(name)).collect::<Result<_, _>>()?,
@@ -35,46 +20,38 @@ pub(crate) async fn run(config: &Config, named: &[String]) -> anyhow::Result<()>
         println!("without hardware: picolake demo");
         return Ok(());
     }
-    let asked: Vec<_> = boards.into_iter().map(|board| tokio::spawn(look_at(board))).collect();
-    let mut lines = Vec::new();
-    for line in asked {
-        lines.push(line.await?);
+    // A link that was given is opened here; those of the configuration are the owner's.
+    let (ours, links): (Vec<_>, Vec<_>) = boards.into_iter().partition(|board| config.boards.contains(board));
+    let asked: Vec<_> = links
+        .into_iter()
+        .map(|board| {
+            tokio::spawn(async move {
+                let session = Session::connect(board.link.clone(), rand::random());
+                Report::of(&board.name, &board.link.to_string(), &session).await
+            })
+        })
+        .collect();
+    let mut reports = Vec::new();
+    if !ours.is_empty() {
+        let gateway = Gateway::to(config, file, false)?;
+        let names = ours.into_iter().map(|board| board.name).collect();
+        reports = owned(&gateway, Some(names)).await?;
+        gateway.end().await;
     }
-    print!("{}", table(&lines, Columns::All));
+    for report in asked {
+        reports.push(report.await?);
+    }
+    print!("{}", table(&reports, Columns::All));
     Ok(())
 }
 
-async fn look_at(board: BoardConfig) -> Line {
-    let session = Session::connect(board.link.clone(), rand::random());
-    let state = async {
-        session.wait_up(UP_TIMEOUT).await?;
-        status(&session).await
-    };
-    let state = state.await.map_err(|error| error.to_string());
-    Line { name: board.name, link: board.link.to_string(), state }
-}
-
-/// Uptime, and what is known of the board once it has answered.
-pub(crate) async fn status(session: &Session) -> anyhow::Result<(Arc<Hello>, Duration)> {
-    let (uptime_us, _) = clocks(session).await?;
-    Ok((session.wait_up(UP_TIMEOUT).await?, Duration::from_micros(uptime_us)))
-}
-
-/// A board's two clocks: microseconds since it started, and since 1970 if that is set.
-pub(crate) async fn clocks(session: &Session) -> anyhow::Result<(u64, Option<i64>)> {
-    let asked = async {
-        let mut answer = session.ask(OwnedRequest::Command("get status".into()), Class::Interactive).await?;
-        let mut clocks = None;
-        while let Some(piece) = answer.next().await? {
-            if let Piece::Part(bytes) = &piece
-                && let Some(Part::Status(status)) = bytes.part()
-            {
-                clocks = Some((status.uptime_us, status.utc_us));
-            }
-        }
-        clocks.ok_or_else(|| anyhow::anyhow!("protocol: the board's status has no status in it"))
-    };
-    tokio::time::timeout(UP_TIMEOUT, asked).await.map_err(|_| anyhow::anyhow!("timeout"))?
+/// How boards of the configuration stand, as their owner sees them.
+pub(crate) async fn owned(gateway: &Gateway, named: Option<Vec<String>>) -> anyhow::Result<Vec<Report>> {
+    match gateway.get(Wish::Boards { named }).await? {
+        Reply::Boards(reports) => Ok(reports),
+        Reply::Error(refusal) => anyhow::bail!("{refusal}"),
+        other => anyhow::bail!("protocol: the boards were answered with {other:?}"),
+    }
 }
 
 /// The title of the column that a narrow list leaves out.
@@ -89,23 +66,24 @@ pub(crate) enum Columns {
 }
 
 /// The list as text, columns as wide as they must be; below it what is to be said of single boards.
-pub(crate) fn table(lines: &[Line], columns: Columns) -> String {
+pub(crate) fn table(reports: &[Report], columns: Columns) -> String {
     let mut cells = vec![["NAME", "STATE", "LINK", ID, "VERSION", "UPTIME", "RTT"].map(String::from)];
     let mut notes = String::new();
-    for (nth, Line { name, link, state }) in lines.iter().enumerate() {
-        let (state, [id, version, uptime, rtt]) = match state {
-            Ok((hello, uptime)) => {
-                if let Some(first) = lines[..nth].iter().find(|line| line.board_id() == Some(&hello.board_id))
-                {
+    let id = |report: &Report| report.seen.as_ref().ok().map(|seen| seen.board_id.clone());
+    for (nth, report) in reports.iter().enumerate() {
+        let Report { name, link, seen } = report;
+        let (state, [id, version, uptime, rtt]) = match seen {
+            Ok(seen) => {
+                if let Some(first) = reports[..nth].iter().find(|other| id(other) == id(report)) {
                     notes += &format!("{name}: the same board as {}, on another link\n", first.name);
                 }
-                let version = format!("{} wire {}", Printable(&hello.build), hello.wire_max);
+                let version = format!("{} wire {}", Printable(&seen.build), seen.wire_max);
                 let rtt =
-                    hello.round_trip.map_or("-".into(), |rtt| format!("{:.1}ms", rtt.as_secs_f64() * 1e3));
-                ("up", [hello.board_id.clone(), version, format!("{}s", uptime.as_secs()), rtt])
+                    seen.round_trip_us.map_or("-".into(), |time_us| format!("{:.1}ms", time_us as f64 / 1e3));
+                ("up", [seen.board_id.clone(), version, format!("{}s", seen.uptime_us / 1_000_000), rtt])
             }
             Err(why) => {
-                notes += &format!("{name}: {why}\n");
+                notes += &format!("{name}: {}\n", Printable(why));
                 ("offline", ["-"; 4].map(String::from))
             }
         };
@@ -127,20 +105,18 @@ pub(crate) fn table(lines: &[Line], columns: Columns) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::field::Seen;
 
-    fn line(name: &str, board_id: &str, build: &str) -> Line {
-        let hello = Hello {
+    fn line(name: &str, board_id: &str, build: &str) -> Report {
+        let seen = Seen {
             board_id: board_id.into(),
-            epoch: 1,
-            boot_count: 1,
             build: build.into(),
-            features: 0,
             wire_max: 1,
-            catalog_hash: 0,
-            round_trip: Some(Duration::from_micros(12_345)),
+            round_trip_us: Some(12_345),
+            uptime_us: 86_400_000_000,
+            utc_us: None,
         };
-        let state = Ok((Arc::new(hello), Duration::from_secs(86_400)));
-        Line { name: name.into(), link: "tcp:127.0.0.1:65535".into(), state }
+        Report { name: name.into(), link: "tcp:127.0.0.1:65535".into(), seen: Ok(seen) }
     }
 
     #[test]

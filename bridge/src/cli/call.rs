@@ -1,14 +1,19 @@
 //! `picolake call FILE`: a list of tool calls, one after the other, as an MCP client would make them.
 
+use super::gateway::{Estate, Gateway};
 use crate::{
     config::Config,
-    tools::{Context, Options, Tools},
+    owner::{Reply, Wish},
+    tools::Options,
 };
 use anyhow::Context as _;
 use clap::Args;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use std::{io::Read as _, path::PathBuf};
+use std::{
+    io::Read as _,
+    path::{Path, PathBuf},
+};
 
 /// Calls of one list.
 const CALLS_MAX: usize = 10_000;
@@ -26,7 +31,7 @@ pub(crate) struct CallArgs {
     /// Let tools write to every board, whatever the configuration says
     #[arg(long)]
     allow_writes: bool,
-    /// Call them on a simulated field of three boards
+    /// Add the simulated field: three boards, no hardware needed
     #[arg(long)]
     demo: bool,
 }
@@ -39,7 +44,7 @@ struct Call {
     arguments: Map<String, Value>,
 }
 
-pub(crate) async fn run(config: &Config, args: CallArgs) -> anyhow::Result<()> {
+pub(crate) async fn run(config: &Config, named: Option<&Path>, args: CallArgs) -> anyhow::Result<()> {
     let mut text = String::new();
     if args.file.as_os_str() == "-" {
         std::io::stdin().read_to_string(&mut text).context("cannot read standard input")?;
@@ -60,12 +65,23 @@ pub(crate) async fn run(config: &Config, args: CallArgs) -> anyhow::Result<()> {
         allow_writes: args.allow_writes,
         ..Options::default()
     };
-    let tools = Tools::new(super::field(config, args.demo)?, options)?;
+    let gateway = Gateway::new(Estate::new(config, named, args.demo, options)?);
+    let called = make(&gateway, calls).await;
+    gateway.end().await;
+    called
+}
+
+async fn make(gateway: &Gateway, calls: Vec<Call>) -> anyhow::Result<()> {
     let (count, mut failed) = (calls.len(), 0);
     for Call { name, arguments } in calls {
-        let outcome = tools.call(&name, arguments, Context::default()).await;
-        failed += u32::from(outcome.is_error);
-        println!("{}", json!({"name": name, "isError": outcome.is_error, "items": outcome.items}));
+        let called = gateway.get(Wish::Call { name: name.clone(), arguments }).await?;
+        let (items, is_error) = match called {
+            Reply::Outcome { items, is_error } => (items, is_error),
+            Reply::Error(refusal) => anyhow::bail!("{refusal}"),
+            other => anyhow::bail!("protocol: a call was answered with {other:?}"),
+        };
+        failed += u32::from(is_error);
+        println!("{}", json!({"name": name, "isError": is_error, "items": items}));
     }
     anyhow::ensure!(failed == 0, "{failed} of {count} calls failed");
     Ok(())

@@ -44,16 +44,20 @@ impl Client {
 
     /// The file of this user.
     pub(crate) fn file(self) -> anyhow::Result<PathBuf> {
-        let home = || dirs::home_dir().ok_or_else(|| anyhow::anyhow!("this user has no home folder"));
-        Ok(match self {
-            Client::ClaudeDesktop => {
-                let config = dirs::config_dir()
-                    .ok_or_else(|| anyhow::anyhow!("this user has no folder for configuration"))?;
-                config.join("Claude").join("claude_desktop_config.json")
-            }
-            Client::ClaudeCode => home()?.join(".claude.json"),
-            Client::Cursor => home()?.join(".cursor").join("mcp.json"),
-        })
+        let home = dirs::home_dir().ok_or_else(|| anyhow::anyhow!("this user has no home folder"))?;
+        let config =
+            dirs::config_dir().ok_or_else(|| anyhow::anyhow!("this user has no folder for configuration"))?;
+        Ok(self.file_in(&home, &config))
+    }
+
+    /// The file of a user with these folders. The second is `~/.config` on Linux, `~/Library/Application Support` on
+    /// macOS and `%APPDATA%` on Windows.
+    fn file_in(self, home: &Path, config: &Path) -> PathBuf {
+        match self {
+            Client::ClaudeDesktop => config.join("Claude").join("claude_desktop_config.json"),
+            Client::ClaudeCode => home.join(".claude.json"),
+            Client::Cursor => home.join(".cursor").join("mcp.json"),
+        }
     }
 
     /// The entry that starts `command` with these arguments.
@@ -91,4 +95,31 @@ pub(crate) fn read(path: &Path) -> anyhow::Result<Option<Map<String, Value>>> {
 /// This program's entry in a client's file.
 pub(crate) fn entry_in(file: &Map<String, Value>) -> Option<&Value> {
     file.get(SERVERS)?.get(ENTRY)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_client_has_its_file_where_its_platform_keeps_it() {
+        for (home, config, desktop) in [
+            ("/home/u", "/home/u/.config", "/home/u/.config/Claude/claude_desktop_config.json"),
+            (
+                "/Users/u",
+                "/Users/u/Library/Application Support",
+                "/Users/u/Library/Application Support/Claude/claude_desktop_config.json",
+            ),
+            (
+                "C:/Users/u",
+                "C:/Users/u/AppData/Roaming",
+                "C:/Users/u/AppData/Roaming/Claude/claude_desktop_config.json",
+            ),
+        ] {
+            let file = |client: Client| client.file_in(Path::new(home), Path::new(config));
+            assert_eq!(file(Client::ClaudeDesktop), Path::new(desktop));
+            assert_eq!(file(Client::ClaudeCode), Path::new(home).join(".claude.json"));
+            assert_eq!(file(Client::Cursor), Path::new(home).join(".cursor/mcp.json"));
+        }
+    }
 }

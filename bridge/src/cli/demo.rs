@@ -1,10 +1,14 @@
 //! `picolake demo`: a simulated field of three boards that comes up, says what to try, and stays up.
 
 use super::{
-    boards::{Columns, Line, status, table},
+    boards::{Columns, table},
     sim::{accept, listen},
 };
-use crate::{board::Session, field::DEMO_BOARDS, link::sim::Simulation};
+use crate::{
+    board::Session,
+    field::{DEMO_BOARDS, Report},
+    link::sim::Simulation,
+};
 use std::{
     io::{IsTerminal as _, Write as _},
     time::Duration,
@@ -71,15 +75,10 @@ async fn show(boards: &[(&str, String, Session)]) {
     }
 }
 
-async fn look(boards: &[(&str, String, Session)]) -> Vec<Line> {
-    let mut lines = Vec::new();
+async fn look(boards: &[(&str, String, Session)]) -> Vec<Report> {
+    let mut reports = Vec::new();
     for (name, link, session) in boards {
-        let state = async {
-            session.wait_up(super::UP_TIMEOUT).await?;
-            status(session).await
-        };
-        let state = state.await.map_err(|error| error.to_string());
-        lines.push(Line { name: (*name).into(), link: link.clone(), state });
+        reports.push(Report::of(name, link, session).await);
     }
-    lines
+    reports
 }

@@ -1,17 +1,18 @@
-//! `picolake doctor`: looks at configuration, boards, clocks and clients, and says of each fault what to do. Changes
+//! `picolake doctor`: looks at configuration, boards, clocks and clients, and says of each fault what to do. Mends
 //! nothing.
 
 use super::{
-    UP_TIMEOUT, boards,
+    boards,
     clients::{Client, entry_in, read},
+    gateway::{Gateway, tools_file},
 };
 use crate::{
-    board::Session,
-    config::{BoardConfig, Config, ConfigError, FILE_NAME},
-    field::Field,
+    config::{Config, ConfigError, FILE_NAME},
+    field::{Field, Report},
     mcp::http,
     tools::{Options, Tools},
 };
+use shared::format::Printable;
 use std::{
     path::Path,
     time::{Duration, SystemTime, UNIX_EPOCH},
@@ -53,10 +54,7 @@ pub(crate) fn broken_config(error: &ConfigError) -> anyhow::Result<()> {
 pub(crate) async fn run(config: &Config, named: Option<&Path>) -> anyhow::Result<()> {
     let mut findings = vec![configuration(config, named), clock()];
     findings.extend(tools(named));
-    let asked: Vec<_> = config.boards.iter().cloned().map(|board| tokio::spawn(look_at(board))).collect();
-    for found in asked {
-        findings.extend(found.await?);
-    }
+    findings.extend(owner(config, named).await);
     findings.push(port().await);
     findings.extend(Client::ALL.map(client));
     report(&findings)
@@ -93,7 +91,7 @@ fn configuration(config: &Config, named: Option<&Path>) -> Finding {
 
 /// The user's own tools, if there are some.
 fn tools(config: Option<&Path>) -> Option<Finding> {
-    let file = super::serve::tools_file(config)?;
+    let file = tools_file(config)?;
     let options = Options { user_file: Some(file.clone()), ..Options::default() };
     Some(match Tools::new(Field::new([]), options) {
         Ok(tools) => {
@@ -113,21 +111,39 @@ fn clock() -> Finding {
     }
 }
 
-async fn look_at(board: BoardConfig) -> Vec<Finding> {
-    let BoardConfig { name, link, .. } = board;
-    let session = Session::connect(link.clone(), rand::random());
-    let seen = async {
-        let hello = session.wait_up(UP_TIMEOUT).await?;
-        anyhow::Ok((hello, boards::clocks(&session).await?))
+/// Who owns the boards, and how they stand: their owner is asked, so that no link is opened twice.
+async fn owner(config: &Config, named: Option<&Path>) -> Vec<Finding> {
+    let fault =
+        |error: &dyn std::fmt::Display| Fault(format!("boards: {error}"), "then: picolake doctor".into());
+    let gateway = match Gateway::to(config, named, false) {
+        Ok(gateway) => gateway,
+        Err(error) => return vec![fault(&error)],
     };
-    match seen.await {
-        Err(error) => vec![Fault(
-            format!("board {name} at {link}: {error:#}"),
+    let mut findings = vec![match gateway.owner().await {
+        Ok(Some(pid)) => {
+            Good(format!("owner: another picolake (process {pid}) has the boards, and shares them"))
+        }
+        Ok(None) => Good("owner: no other picolake has the boards".into()),
+        Err(error) => return vec![fault(&error)],
+    }];
+    match boards::owned(&gateway, None).await {
+        Ok(reports) => findings.extend(reports.iter().flat_map(board)),
+        Err(error) => findings.push(fault(&error)),
+    }
+    gateway.end().await;
+    findings
+}
+
+fn board(report: &Report) -> Vec<Finding> {
+    let Report { name, link, seen } = report;
+    match seen {
+        Err(why) => vec![Fault(
+            format!("board {name} at {link}: {}", Printable(why)),
             format!("check power, cable and address; then: picolake run {name} \"get status\""),
         )],
-        Ok((hello, (_, utc_us))) => {
-            let build = shared::format::Printable(&hello.build);
-            vec![Good(format!("board {name}: {build} answers at {link}")), board_clock(&name, utc_us)]
+        Ok(seen) => {
+            let build = Printable(&seen.build);
+            vec![Good(format!("board {name}: {build} answers at {link}")), board_clock(name, seen.utc_us)]
         }
     }
 }
@@ -137,7 +153,9 @@ fn board_clock(name: &str, utc_us: Option<i64>) -> Finding {
     let Some(utc_us) = utc_us else {
         return Note(
             format!("board {name}: its clock is not set; timestamps count from its start"),
-            format!("picolake run {name} \"set time = 2026-01-31T12:00:00Z\" (with the time that it is)"),
+            format!(
+                "write `writable: true` at it, then: picolake run {name} \"set time = 2026-01-31T12:00:00Z\" (with the time that it is)"
+            ),
         );
     };
     let drift = now.abs_diff(Duration::from_micros(u64::try_from(utc_us).unwrap_or(0)));

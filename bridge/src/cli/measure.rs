@@ -1,14 +1,16 @@
 //! `picolake measure BOARD`: streams test rows, checks every one, and reports what the link can do.
 
-use super::BoardArg;
+use super::{BoardArg, gateway::Estate};
 use crate::{
     board::{OwnedRequest, Piece, RowCheck},
-    config::Config,
+    config::{BoardConfig, Config},
+    owner::{Lock, holder},
+    tools::Options,
 };
 use anyhow::{Context as _, ensure};
 use clap::Args;
 use shared::message::{Class, LinkTest, feature};
-use std::{io::IsTerminal as _, time::Instant};
+use std::{io::IsTerminal as _, path::Path, time::Instant};
 
 /// Rows between two lines of progress.
 const PROGRESS_ROWS: u64 = 1_000;
@@ -25,8 +27,10 @@ pub(crate) struct MeasureArgs {
     progress: bool,
 }
 
-pub(crate) async fn run(config: &Config, args: MeasureArgs) -> anyhow::Result<()> {
-    let session = super::session(&config.board(&args.board.board)?).await?;
+pub(crate) async fn run(config: &Config, named: Option<&Path>, args: MeasureArgs) -> anyhow::Result<()> {
+    let board = config.board(&args.board.board)?;
+    let _lock = lock(config, named, &board)?; // nobody else opens the link meanwhile
+    let session = super::session(&board).await?;
     let hello = session.wait_up(super::UP_TIMEOUT).await?;
     ensure!(
         hello.features & feature::LINK_TEST != 0,
@@ -68,4 +72,21 @@ pub(crate) async fn run(config: &Config, args: MeasureArgs) -> anyhow::Result<()
         hello.round_trip.map_or("unknown".into(), |rtt| format!("{:.2} ms", rtt.as_secs_f64() * 1e3)),
     );
     Ok(())
+}
+
+/// A link is measured alone: nobody may own the boards of the configuration. A link that was given is nobody's.
+fn lock(config: &Config, named: Option<&Path>, board: &BoardConfig) -> anyhow::Result<Option<Lock>> {
+    if !config.boards.contains(board) {
+        return Ok(None);
+    }
+    let place = Estate::new(config, named, false, Options::default())?.place;
+    let lock = Lock::try_take(&place)?;
+    let pid = || holder(&place).map_or("unknown".into(), |pid| pid.to_string());
+    ensure!(
+        lock.is_some(),
+        "another picolake (process {}) has the link of `{}`, and a link is measured alone; stop it first",
+        pid(),
+        board.name
+    );
+    Ok(lock)
 }

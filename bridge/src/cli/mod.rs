@@ -6,6 +6,7 @@ mod call;
 mod clients;
 mod demo;
 mod doctor;
+mod gateway;
 mod install;
 mod measure;
 mod query;
@@ -14,11 +15,11 @@ mod run;
 mod serve;
 mod shell;
 mod sim;
+mod stop;
 
 use crate::{
     board::Session,
-    config::{self, BoardConfig, Config},
-    field::Field,
+    config::{self, BoardConfig},
 };
 use clap::{Args, Parser, Subcommand};
 use std::{path::PathBuf, time::Duration};
@@ -28,9 +29,14 @@ pub(crate) const UP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Ask microcontrollers questions.
 #[derive(Debug, Parser)]
-#[command(name = "picolake", version, about, after_help = "Try it without hardware:  picolake demo")]
+#[command(
+    name = "picolake",
+    version,
+    about,
+    after_help = "One process owns the boards of a configuration; others ask it, so that several can run at once.\n\nTry it without hardware:  picolake demo"
+)]
 pub struct Cli {
-    /// The file that names the boards [default: picolake.yaml, if it is there]
+    /// The file that names the boards; the variable PICOLAKE_CONFIG does the same [default: picolake.yaml, if it is there]
     #[arg(long, global = true, value_name = "FILE")]
     config: Option<PathBuf>,
     #[command(subcommand)]
@@ -43,7 +49,9 @@ enum Job {
     #[command(after_help = "Example:  picolake demo")]
     Demo,
     /// Run one simulated board that a bridge can reach over TCP or a pseudo-terminal
-    #[command(after_help = "Examples:\n  picolake sim --tcp 127.0.0.1:7000\n  picolake sim --pty")]
+    #[command(
+        after_help = "Examples:\n  picolake sim --tcp 127.0.0.1:7000\n  picolake sim --pty\n  picolake sim --tcp 127.0.0.1:7000 --rows 1000000"
+    )]
     Sim(sim::SimArgs),
     /// List the boards: state, link, version, uptime, round-trip time
     #[command(after_help = "Example:  picolake boards\n          picolake boards tcp:192.168.1.20:7000")]
@@ -53,7 +61,7 @@ enum Job {
     },
     /// Run one command on a board and print the answer
     #[command(
-        after_help = "Examples:\n  picolake run pump \"get status\"\n  picolake run tcp:192.168.1.20:7000 \"get version where format = json\"\n  picolake run sim: help"
+        after_help = "A board of the configuration is only read unless it says `writable: true` there.\n\nExamples:\n  picolake run pump \"get status\"\n  picolake run tcp:192.168.1.20:7000 \"get version where format = json\"\n  picolake run sim: help"
     )]
     Run(run::RunArgs),
     /// Run a SELECT on every board that has the table
@@ -66,9 +74,9 @@ enum Job {
         after_help = "Example:\n  echo '[{\"name\": \"list_databases\"}, {\"name\": \"query\", \"arguments\": {\"table\": \"power\", \"limit\": 3}}]' | picolake call - --demo"
     )]
     Call(call::CallArgs),
-    /// Type commands and SELECTs to a board, one after the other
+    /// Type commands and SELECTs to the boards, one after the other
     #[command(
-        after_help = "At the prompt:\n  get status                     any command; help lists them\n  use demo                       the database of what follows\n  SELECT temp FROM environment   runs on that database\n  \\d   \\d TABLE                  tables, columns of a table\n  \\f json                        format of answers: table, json, mcp\n  \\q                             quit\n\nExamples:\n  picolake shell pump\n  picolake shell sim: --database demo\n  echo \"get status\" | picolake shell sim:"
+        after_help = "At the prompt:\n  get status                     any command; help lists them\n  use demo                       the database of what follows\n  SELECT temp FROM environment   runs on that database; the answer is whole\n  \\b pump   \\b                   only this board, all boards\n  \\d   \\d TABLE                  tables, columns of a table\n  \\f json                        format of answers: table, json, mcp\n  get jobs                       exports of every client of these boards\n  \\q                             quit\n\nExamples:\n  picolake shell --demo\n  picolake shell pump\n  picolake shell sim: --database demo\n  echo \"get status\" | picolake shell sim:"
     )]
     Shell(shell::ShellArgs),
     /// Stream test rows from a board and report what its link can do
@@ -76,7 +84,7 @@ enum Job {
     Measure(measure::MeasureArgs),
     /// Serve the boards to MCP clients: over standard input and output, or over HTTP
     #[command(
-        after_help = "Examples:\n  picolake serve --stdio --demo                   simulated boards, for a client that starts this program\n  picolake serve                                  the boards of picolake.yaml on http://127.0.0.1:50051/mcp\n  picolake serve --http 0.0.0.0:50051 --token-file token.txt   for other machines, too"
+        after_help = "Several `serve --stdio` of one configuration share its boards; HTTP is served by the process that owns them.\n\nExamples:\n  picolake serve --stdio --demo                   simulated boards, for a client that starts this program\n  picolake serve                                  the boards of picolake.yaml on http://127.0.0.1:50051/mcp\n  picolake serve --http 0.0.0.0:50051 --token-file token.txt   for other machines, too"
     )]
     Serve(serve::ServeArgs),
     /// Write the entry that makes an MCP client start this program
@@ -107,7 +115,8 @@ pub(crate) struct BoardArg {
 
 /// Runs what was asked for.
 pub fn run(cli: Cli) -> anyhow::Result<()> {
-    let named = cli.config.as_deref();
+    let named = config::named(cli.config);
+    let named = named.as_deref();
     let config = match (config::load(named), &cli.job) {
         (Err(error), Job::Doctor) => return doctor::broken_config(&error),
         (config, _) => config?,
@@ -117,12 +126,12 @@ pub fn run(cli: Cli) -> anyhow::Result<()> {
         match cli.job {
             Job::Demo => demo::run().await,
             Job::Sim(args) => sim::run(args).await,
-            Job::Boards { boards } => boards::run(&config, &boards).await,
-            Job::Run(args) => run::run(&config, args).await,
-            Job::Query(args) => query::run(&config, args).await,
-            Job::Call(args) => call::run(&config, args).await,
-            Job::Shell(args) => shell::run(&config, args).await,
-            Job::Measure(args) => measure::run(&config, args).await,
+            Job::Boards { boards } => boards::run(&config, named, &boards).await,
+            Job::Run(args) => run::run(&config, named, args).await,
+            Job::Query(args) => query::run(&config, named, args).await,
+            Job::Call(args) => call::run(&config, named, args).await,
+            Job::Shell(args) => shell::run(&config, named, args).await,
+            Job::Measure(args) => measure::run(&config, named, args).await,
             Job::Serve(args) => serve::run(&config, named, args).await,
             Job::Install(args) => install::run(named, &args),
             Job::Doctor => doctor::run(&config, named).await,
@@ -144,9 +153,4 @@ pub(crate) async fn session(board: &BoardConfig) -> anyhow::Result<Session> {
     let session = Session::connect(board.link.clone(), rand::random());
     session.wait_up(UP_TIMEOUT).await?;
     Ok(session)
-}
-
-/// The boards of the configuration, or those of the simulated field.
-pub(crate) fn field(config: &Config, is_demo: bool) -> anyhow::Result<Field> {
-    Ok(if is_demo { Field::demo()? } else { Field::of(config) })
 }

@@ -1,24 +1,10 @@
 //! `picolake query SELECT`: the whole answer of every board that has the table, batch by batch.
 
-use super::render::is_reader_gone;
-use crate::{
-    config::Config,
-    query::OwnedColumn,
-    tools::{Context, Options, RowStream, Tools},
-};
+use super::gateway::{Gateway, print};
+use crate::{config::Config, owner::Wish};
 use clap::{Args, ValueEnum};
-use shared::{
-    command::Format,
-    format::{RowsFormat, Shape, Statistics},
-    schema::Column,
-};
-use std::{
-    io::Write,
-    time::{Duration, Instant},
-};
-
-/// How long a query may take: somebody sits there and can press Ctrl-C.
-const QUERY_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
+use shared::command::Format;
+use std::path::Path;
 
 #[derive(Debug, Args)]
 pub(crate) struct QueryArgs {
@@ -33,7 +19,7 @@ pub(crate) struct QueryArgs {
     /// How the answer is written
     #[arg(long, short, value_enum, default_value_t = Written::Table)]
     format: Written,
-    /// Ask a simulated field of three boards
+    /// Add the simulated field: three boards, no hardware needed
     #[arg(long)]
     demo: bool,
 }
@@ -45,66 +31,16 @@ enum Written {
     Mcp,
 }
 
-pub(crate) async fn run(config: &Config, args: QueryArgs) -> anyhow::Result<()> {
-    let tools = Tools::new(super::field(config, args.demo)?, Options::default())?;
-    let boards = (!args.boards.is_empty()).then_some(args.boards.as_slice());
-    let context = Context { deadline: tokio::time::Instant::now() + QUERY_TIMEOUT, ..Context::default() };
+pub(crate) async fn run(config: &Config, named: Option<&Path>, args: QueryArgs) -> anyhow::Result<()> {
+    let gateway = Gateway::to(config, named, args.demo)?;
     let format = match args.format {
         Written::Table => Format::Table,
         Written::Json => Format::Json,
         Written::Mcp => Format::Mcp,
     };
-    let start = Instant::now();
-    let opened = tools.stream(args.database.as_deref(), &args.sql, boards, context).await;
-    let rows = opened.map_err(|fault| anyhow::anyhow!("{fault}; {}", fault.suggested_action))?;
-    let mut out = std::io::stdout();
-    tokio::select! {
-        written = write(rows, format, start, &mut out) => match written {
-            Err(error) if is_reader_gone(&error) => Ok(()), // `picolake query … | head` has what it wants
-            written => written,
-        },
-        stopped = tokio::signal::ctrl_c() => {
-            stopped?;
-            anyhow::bail!("cancelled")
-        }
-    }
-}
-
-/// Writes each batch as it comes; the first one gives a table its widths.
-async fn write(
-    mut rows: RowStream,
-    format: Format,
-    start: Instant,
-    out: &mut impl Write,
-) -> anyhow::Result<()> {
-    let owned = rows.columns().to_vec();
-    let columns: Vec<Column<'_>> = owned.iter().map(OwnedColumn::borrowed).collect();
-    let mut writer = RowsFormat::new(Shape::Query { statistics: true }, format, &columns);
-    let mut text = String::new();
-    let mut has_begun = false;
-    while let Some(batch) = rows.next_batch().await? {
-        if !has_begun {
-            rows.measure(&batch, |cells| writer.measure(cells))?;
-            writer.begin(&mut text)?;
-            has_begun = true;
-        }
-        let mut written = Ok(());
-        rows.rows(&batch, |cells| written = written.and_then(|()| writer.row(cells, &mut text)))?;
-        written?;
-        out.write_all(text.as_bytes())?;
-        out.flush()?;
-        text.clear();
-    }
-    if !has_begun {
-        writer.begin(&mut text)?;
-    }
-    let time_us = u64::try_from(start.elapsed().as_micros()).unwrap_or(u64::MAX);
-    writer.end(&Statistics { time_us, nodes: rows.boards() }, &mut text)?;
-    text.push('\n');
-    out.write_all(text.as_bytes())?;
-    out.flush()?;
-    if rows.rows_lost() > 0 {
-        eprintln!("note: {} rows were overwritten on a board before they could be sent", rows.rows_lost());
-    }
-    Ok(())
+    let boards = (!args.boards.is_empty()).then_some(args.boards);
+    let wish = Wish::Query { sql: args.sql, database: args.database, boards, format: format.into() };
+    let printed = print(&gateway, wish).await;
+    gateway.end().await;
+    printed
 }

@@ -1,14 +1,15 @@
 //! `picolake serve`: boards as MCP tools, over standard input and output or over HTTP.
 
+use super::gateway::{self, Estate};
+use super::stop::Stop;
 use crate::{
     config::{Config, FILE_NAME},
-    field::Field,
     mcp::{
-        Server,
         http::{self, Options, Token},
-        serve_stdio,
+        pipes, serve_stdio,
     },
-    tools::{self, Tools},
+    owner::{Elected, Host, OwnerError, relay},
+    tools,
 };
 use anyhow::Context as _;
 use clap::Args;
@@ -16,12 +17,14 @@ use std::{
     io::Write as _,
     net::SocketAddr,
     path::{Path, PathBuf},
+    time::{Duration, Instant},
 };
+use tokio_util::sync::CancellationToken;
 
-/// The file of tools that is read when no other is named: it is beside the configuration.
-const TOOLS_FILE_NAME: &str = "tools.yaml";
-/// Where exports go in the user's data folder.
-const EXPORT_FOLDER: &str = "picolake/exports";
+/// How long HTTP waits for an owner that may be a short command.
+const OWNER_PATIENCE: Duration = Duration::from_secs(3);
+/// The pause between two looks at it.
+const OWNER_PAUSE: Duration = Duration::from_millis(100);
 
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
@@ -31,6 +34,9 @@ pub(crate) struct ServeArgs {
     /// Add the simulated field: three boards, no hardware needed
     #[arg(long)]
     demo: bool,
+    /// Add the simulated field only where no configuration is named and none lists a board
+    #[arg(long)]
+    demo_unless_configured: bool,
     /// Serve HTTP here: /mcp, /sse, /query, /healthz, /metrics
     #[arg(long, value_name = "ADDR", default_value = http::ADDRESS_DEFAULT)]
     http: SocketAddr,
@@ -49,26 +55,60 @@ pub(crate) struct ServeArgs {
 }
 
 pub(crate) async fn run(config: &Config, named: Option<&Path>, args: ServeArgs) -> anyhow::Result<()> {
-    let mut field = Field::of(config);
-    if args.demo {
-        field = field.and(&Field::demo().context("the simulated field does not start")?);
-    }
-    if field.boards().is_empty() {
+    let is_configured = named.is_some() || !config.boards.is_empty();
+    let is_demo = args.demo || args.demo_unless_configured && !is_configured;
+    if config.boards.is_empty() && !is_demo {
         tracing::warn!("there are no boards: list them in {FILE_NAME}, or add simulated ones with --demo");
     }
-    let options = tools::Options {
-        user_file: args.tools.or_else(|| tools_file(named)),
-        export_folder: args.export_folder.or_else(|| dirs::data_dir().map(|data| data.join(EXPORT_FOLDER))),
+    let given = tools::Options {
+        user_file: args.tools.clone(),
+        export_folder: args.export_folder.clone(),
         ..tools::Options::default()
     };
-    let server = Server::new(Tools::new(field, options)?);
-    if args.stdio {
-        return Ok(serve_stdio(server).await?);
+    let estate = Estate::new(config, named, is_demo, given)?;
+    let mut stop = Stop::new()?;
+    let mut elected = estate.elect().await?;
+    let begun = Instant::now();
+    while !args.stdio && matches!(elected, Elected::Guest(_)) && begun.elapsed() < OWNER_PATIENCE {
+        drop(elected); // it may be a command that is about to end
+        tokio::time::sleep(OWNER_PAUSE).await;
+        elected = estate.elect().await?;
     }
+    match (elected, args.stdio) {
+        (Elected::Guest(guest), true) => Ok(carry(&estate, Elected::Guest(guest)).await?),
+        (Elected::Guest(guest), false) => anyhow::bail!(
+            "another picolake (process {}) owns these boards, and HTTP is served by their owner; stop it first, or \
+             use `picolake serve --stdio`, which shares them",
+            guest.pid
+        ),
+        (Elected::Owner(lock), true) => {
+            let host = estate.begin(lock)?;
+            let server = host.server().for_session(CancellationToken::new());
+            let served = stop.then_at_once(|first| async { Ok(serve_stdio(server, first).await?) }).await;
+            gateway::end(host).await;
+            served
+        }
+        (Elected::Owner(lock), false) => {
+            let host = estate.begin(lock)?;
+            let served = serve_http(&host, args, &mut stop).await;
+            gateway::end(host).await;
+            served
+        }
+    }
+}
+
+/// Carries a client's lines to the owner of the boards, whoever that is at the time.
+async fn carry(estate: &Estate, elected: Elected) -> Result<(), OwnerError> {
+    let (input, output) = pipes();
+    let begin = |lock| estate.begin(lock);
+    relay(input, output, &estate.place, elected, begin, stopped()).await
+}
+
+async fn serve_http(host: &Host, args: ServeArgs, stop: &mut Stop) -> anyhow::Result<()> {
     let token = Token::find(args.token_file.as_deref())?;
     let has_token = token.is_some();
     let options = Options { address: args.http, token, hosts: args.allow_host };
-    let listening = http::listen(server, options).await?;
+    let listening = http::listen(host.server().clone(), options).await?;
     let address = listening.address().context("the listener has no address")?;
     let token = if has_token { "; clients send Authorization: Bearer TOKEN" } else { "" };
     // Whoever started this may not care to read it: that is no reason to stop.
@@ -76,33 +116,14 @@ pub(crate) async fn run(config: &Config, named: Option<&Path>, args: ServeArgs) 
         std::io::stdout(),
         "MCP on http://{address}/mcp (older clients: http://{address}/sse){token}; Ctrl-C stops it"
     );
-    Ok(listening.serve(stopped()).await?)
+    stop.then_at_once(|first| async { Ok(listening.serve(first).await?) }).await
 }
 
 /// Waits until somebody wants this program to end: Ctrl-C, or what a service manager sends.
-async fn stopped() {
-    #[cfg(unix)]
-    let terminated = async {
-        match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
-            Ok(mut signal) => drop(signal.recv().await),
-            Err(_) => std::future::pending().await,
-        }
-    };
-    #[cfg(not(unix))]
-    let terminated = std::future::pending::<()>();
-    tokio::select! {
-        interrupted = tokio::signal::ctrl_c() => {
-            if let Err(error) = interrupted {
-                tracing::warn!(%error, "Ctrl-C cannot be waited for");
-                std::future::pending::<()>().await;
-            }
-        }
-        () = terminated => {}
+pub(crate) async fn stopped() {
+    let waited = async { Stop::new()?.signal().await };
+    if let Err(error) = waited.await {
+        tracing::warn!(%error, "nobody can end this by a signal");
+        std::future::pending::<()>().await;
     }
-}
-
-/// The user's file of tools, if there is one beside the configuration.
-pub(crate) fn tools_file(config: Option<&Path>) -> Option<PathBuf> {
-    let file = config.unwrap_or(Path::new(FILE_NAME)).with_file_name(TOOLS_FILE_NAME);
-    file.is_file().then_some(file)
 }

@@ -1,6 +1,6 @@
 //! `picolake sim`: one simulated board for other programs to reach.
 
-use crate::link::sim::Simulation;
+use crate::link::sim::{ROWS_BEFORE_MAX, Simulation};
 use anyhow::Context as _;
 use clap::Args;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use tokio_serial::{SerialPort as _, SerialStream};
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 #[derive(Debug, Args)]
-#[group(required = true, multiple = true)]
+#[group(required = true, multiple = true, args = ["tcp", "pty"])]
 pub(crate) struct SimArgs {
     /// Listen here, such as 127.0.0.1:7000; port 0 lets the system choose
     #[arg(long, value_name = "ADDR")]
@@ -19,10 +19,13 @@ pub(crate) struct SimArgs {
     /// Be a serial port: prints the device to connect to
     #[arg(long)]
     pty: bool,
+    /// Begin with so many rows in the table that fills fastest, as after days of work
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=i64::from(ROWS_BEFORE_MAX)))]
+    rows: u32,
 }
 
 pub(crate) async fn run(args: SimArgs) -> anyhow::Result<()> {
-    let board = Simulation::named("sim")?;
+    let board = Simulation::with_rows("sim", args.rows).await?;
     let mut terminal = None; // the board's end must stay open, or the line hangs up
     if args.pty {
         let (ours, theirs) = SerialStream::pair().context("cannot open a pseudo-terminal")?;

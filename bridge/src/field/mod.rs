@@ -1,11 +1,13 @@
 //! The field: all boards of a configuration, each once, and what tables they have. Runs no query.
 
 mod catalogue;
+mod report;
 
 pub use catalogue::{Catalogue, ColumnInfo, TableInfo};
+pub use report::{Report, Seen};
 
 use crate::{
-    board::{Hello, Session},
+    board::{BoardError, Hello, Session},
     config::Config,
     fault::{Fault, quoted},
     link::{ByteStream, sim::Simulation},
@@ -24,6 +26,8 @@ pub const DEMO_BOARDS: [&str; 3] = ["greenhouse", "pump", "mill"];
 pub const UP_TIMEOUT: Duration = Duration::from_secs(3);
 /// How long a board may take to list its tables.
 pub const CATALOGUE_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a board may be gone while it lists them: a link that breaks is opened again meanwhile.
+const GONE_GRACE: Duration = Duration::from_secs(3);
 
 /// The boards, cheap to clone.
 #[derive(Clone, Debug)]
@@ -77,7 +81,12 @@ impl Board {
         {
             return Ok(known);
         }
-        let loading = Catalogue::load(&self.session, &hello);
+        let loading = async {
+            tokio::select! {
+                loaded = Catalogue::load(&self.session, &hello) => loaded,
+                why = self.session.wait_gone(GONE_GRACE) => Err(BoardError::Offline(why).into()),
+            }
+        };
         let loaded = tokio::time::timeout(CATALOGUE_TIMEOUT, loading).await.map_err(|_| {
             let message = format!("board `{}` did not list its tables in {CATALOGUE_TIMEOUT:?}", self.name);
             Fault::new("timeout", message, "look whether the board is busy, then ask again")

@@ -1,12 +1,14 @@
 //! Jobs: whole answers written into files while nobody waits. Knows no tool's arguments.
 
 mod sink;
+mod written;
 
 use crate::{
     fault::{Fault, quoted},
     query::{Context, Lake, Progress},
     tools::RowStream,
 };
+use cap_std::fs::Dir;
 use serde_json::{Value, json};
 use sink::{FileSink, Form};
 use std::{
@@ -30,9 +32,16 @@ pub const JOB_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
 /// The jobs of a bridge.
 #[derive(Clone, Debug)]
 pub struct Jobs {
-    folder: Option<Arc<PathBuf>>,
+    folder: Option<Folder>,
     bytes_max: u64,
     jobs: Arc<Mutex<VecDeque<Job>>>,
+}
+
+/// The folder for exports: its name for people, and itself, however it is called later.
+#[derive(Clone, Debug)]
+struct Folder {
+    path: Arc<PathBuf>,
+    opened: Arc<Dir>,
 }
 
 /// What is to be exported.
@@ -73,7 +82,8 @@ impl Jobs {
             None => None,
             Some(folder) => {
                 std::fs::create_dir_all(folder)?;
-                Some(Arc::new(folder.canonicalize()?))
+                let opened = Dir::open_ambient_dir(folder, cap_std::ambient_authority())?;
+                Some(Folder { path: Arc::new(folder.canonicalize()?), opened: Arc::new(opened) })
             }
         };
         let bytes_max = bytes_max.unwrap_or(EXPORT_BYTES_DEFAULT);
@@ -118,7 +128,7 @@ impl Jobs {
             client: context.client.clone(),
         };
         // Only what has begun is a job: a call that is cancelled here leaves none.
-        let sink = FileSink::create(folder, &file, form, self.bytes_max)?;
+        let sink = FileSink::create(Arc::clone(&folder.opened), file, form, self.bytes_max).await?;
         let boards = request.boards.as_deref();
         let opening = RowStream::open(lake, &request.database, &request.sql, boards, run);
         let rows = context.whole(opening).await??;
@@ -162,6 +172,7 @@ impl Jobs {
                 }
             })?;
             written?;
+            sink.write().await?;
             let (rows_lost, rows, bytes) = (rows.rows_lost(), sink.rows, sink.bytes);
             self.with(id, |job| {
                 (job.rows, job.rows_lost, job.bytes) = (rows, rows_lost, bytes);
@@ -170,7 +181,10 @@ impl Jobs {
                 }
             });
         }
-        let (rows_lost, rows, bytes) = (rows.rows_lost(), sink.rows, sink.finish()?);
+        if self.is_cancelled(id) {
+            return Err(Fault::cancelled()); // the last rows had come already
+        }
+        let (rows_lost, rows, bytes) = (rows.rows_lost(), sink.rows, sink.finish().await?);
         self.with(id, |job| {
             (job.rows, job.rows_lost, job.bytes) = (rows, rows_lost, bytes);
             while let Ok(progress) = told.try_recv() {
@@ -209,7 +223,7 @@ impl Jobs {
     pub fn file(&self, id: &str) -> Option<PathBuf> {
         let jobs = self.lock();
         let job = jobs.iter().find(|job| job.id == id && matches!(job.state, State::Complete))?;
-        Some(self.folder.as_ref()?.join(&job.file))
+        Some(self.folder.as_ref()?.path.join(&job.file))
     }
 
     fn begin(&self, job: Job) -> Result<(), Fault> {
@@ -232,6 +246,10 @@ impl Jobs {
         if let Some(job) = self.lock().iter_mut().find(|job| job.id == id) {
             change(job);
         }
+    }
+
+    fn is_cancelled(&self, id: &str) -> bool {
+        self.lock().iter().any(|job| job.id == id && job.cancelled.is_cancelled())
     }
 
     fn lock(&self) -> MutexGuard<'_, VecDeque<Job>> {

@@ -1,18 +1,23 @@
-//! A file inside one folder: JSON lines or CSV, written beside its place and moved there when it is whole.
+//! A file inside one folder: JSON lines or CSV, written beside its place and moved there when it is whole. The disk is
+//! touched on threads of its own, which may wait for it.
 
 use crate::{
     fault::{Fault, quoted},
     query::OwnedColumn,
 };
+use cap_std::fs::{Dir, File, OpenOptions};
 use shared::{
-    format::{write_json_text, write_json_value},
+    format::{is_unseen, write_json_text, write_json_value},
     value::Value,
 };
 use std::{
-    fs::{File, OpenOptions},
-    io::{BufWriter, Write as _},
-    path::{Component, Path, PathBuf},
+    io::{self, Write as _},
+    path::{Component, Path},
+    sync::Arc,
 };
+
+/// Bytes that are gathered before they are written: few waits for the disk, and little memory.
+const CHUNK_BYTES: usize = 64 << 10;
 
 /// What is written in which way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,60 +37,102 @@ impl Form {
     }
 }
 
-/// A file that is being written. Dropped before it is finished, it leaves nothing.
+/// Rows on their way into a file. Dropped before it is finished, it leaves nothing.
 #[derive(Debug)]
 pub(super) struct FileSink {
-    out: BufWriter<File>,
+    /// None while another thread writes.
+    part: Option<PartFile>,
     form: Form,
-    place: PathBuf,
-    /// Where it is written until it is whole.
-    part: PathBuf,
-    is_finished: bool,
-    line: String,
+    /// Lines that are not written yet.
+    text: String,
     bytes_max: u64,
     pub(super) rows: u64,
     pub(super) bytes: u64,
 }
 
-impl FileSink {
-    /// A new file of this name in the folder, which is canonical. The name cannot lead out of the folder.
-    pub(super) fn create(folder: &Path, name: &str, form: Form, bytes_max: u64) -> Result<Self, Fault> {
-        let place = place_in(folder, name)?;
-        if place.symlink_metadata().is_ok() {
-            let message = format!("file `{}` is there already", quoted(name));
-            return Err(Fault::new("exists", message, "choose another `file`").with("argument", "file"));
+/// A file that is not whole yet. It is reached through its folder as that was opened: whatever happens to the names
+/// above it meanwhile, it is in the export folder.
+#[derive(Debug)]
+struct PartFile {
+    file: File,
+    folder: Dir,
+    name: String,
+    /// Its name until it is whole.
+    part_name: String,
+}
+
+impl PartFile {
+    fn create(exports: &Dir, name: &str) -> Result<Self, Fault> {
+        let (folder, name) = place_in(exports, name)?;
+        if folder.symlink_metadata(&name).is_ok() {
+            return Err(exists(&name));
         }
-        let mut part = place.clone().into_os_string();
-        part.push(format!(".{:08x}.part", rand::random::<u32>()));
-        let part = PathBuf::from(part);
-        let file =
-            OpenOptions::new().write(true).create_new(true).open(&part).map_err(|error| broken(&error))?;
-        Ok(Self {
-            out: BufWriter::new(file),
-            form,
-            place,
-            part,
-            is_finished: false,
-            line: String::new(),
-            bytes_max,
-            rows: 0,
-            bytes: 0,
-        })
+        let part_name = format!("{name}.{:08x}.part", rand::random::<u32>());
+        let options = OpenOptions::new().write(true).create_new(true).clone(); // follows no link
+        let file = folder.open_with(&part_name, &options).map_err(|error| broken(&error))?;
+        Ok(Self { file, folder, name, part_name })
+    }
+
+    /// All is written: it is made to last, and gets its name.
+    fn finish(&self) -> Result<(), Fault> {
+        self.file.sync_all().map_err(|error| broken(&error))?;
+        // A hard link fails where something has taken the name since; a rename would replace it.
+        match self.folder.hard_link(&self.part_name, &self.folder, &self.name) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(exists(&self.name)),
+            // There are no links on a stick or a card with the file system of cameras.
+            Err(_) if self.folder.symlink_metadata(&self.name).is_err() => self
+                .folder
+                .rename(&self.part_name, &self.folder, &self.name)
+                .map_err(|error| broken(&error))?,
+            Err(error) => return Err(broken(&error)),
+        }
+        #[cfg(unix)] // elsewhere a folder cannot be synced
+        if let Err(error) = self.folder.try_clone().and_then(|folder| folder.into_std_file().sync_all()) {
+            tracing::debug!(%error, "the export folder cannot be synced");
+        }
+        Ok(())
+    }
+}
+
+impl Drop for PartFile {
+    fn drop(&mut self) {
+        match self.folder.remove_file(&self.part_name) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                tracing::warn!(%error, "a part of an export could not be removed");
+            }
+            _ => {}
+        }
+    }
+}
+
+impl FileSink {
+    /// A new file of this name in the export folder. The name cannot lead out of the folder.
+    pub(super) async fn create(
+        exports: Arc<Dir>,
+        name: String,
+        form: Form,
+        bytes_max: u64,
+    ) -> Result<Self, Fault> {
+        let part = off_the_runtime(move || PartFile::create(&exports, &name)).await??;
+        Ok(Self { part: Some(part), form, text: String::new(), bytes_max, rows: 0, bytes: 0 })
     }
 
     /// The head.
     pub(super) fn begin(&mut self, columns: &[OwnedColumn]) -> Result<(), Fault> {
         if self.form == Form::Csv {
             let names: Vec<String> = columns.iter().map(|column| csv_text(&column.name)).collect();
-            self.line = names.join(",");
-            self.write_line()?;
+            let begin = self.text.len();
+            self.text.push_str(&names.join(","));
+            self.end_line(begin)?;
         }
         Ok(())
     }
 
-    /// One row.
+    /// One row; it is gathered, not written yet.
     pub(super) fn row(&mut self, columns: &[OwnedColumn], cells: &[Value<'_>]) -> Result<(), Fault> {
-        let mut line = std::mem::take(&mut self.line);
+        let begin = self.text.len();
+        let line = &mut self.text;
         let mut written = Ok(());
         for (index, (column, cell)) in columns.iter().zip(cells).enumerate() {
             line.push_str(match (self.form, index) {
@@ -95,9 +142,9 @@ impl FileSink {
             });
             written = written.and_then(|()| match (self.form, cell) {
                 (Form::JsonLines, _) => {
-                    write_json_text(&column.name, &mut line)?;
+                    write_json_text(&column.name, line)?;
                     line.push(':');
-                    write_json_value(cell, &mut line)
+                    write_json_value(cell, line)
                 }
                 (Form::Csv, Value::Null) => Ok(()),
                 (Form::Csv, Value::Text(text)) => {
@@ -110,75 +157,114 @@ impl FileSink {
                 }
                 (Form::Csv, Value::Float32(v)) if !v.is_finite() => Ok(()),
                 (Form::Csv, Value::Float64(v)) if !v.is_finite() => Ok(()),
-                (Form::Csv, _) => write_json_value(cell, &mut line),
+                (Form::Csv, _) => write_json_value(cell, line),
             });
         }
         written.map_err(|_| Fault::protocol("a row cannot be written"))?;
         if self.form == Form::JsonLines {
             line.push('}');
         }
-        self.line = line;
         self.rows += 1;
-        self.write_line()
+        self.end_line(begin)
     }
 
-    fn write_line(&mut self) -> Result<(), Fault> {
-        self.line.push('\n');
-        self.bytes += self.line.len() as u64;
+    fn end_line(&mut self, begin: usize) -> Result<(), Fault> {
+        self.text.push('\n');
+        self.bytes += (self.text.len() - begin) as u64;
         if self.bytes > self.bytes_max {
             let message = format!("the file would have more than {} bytes", self.bytes_max);
             return Err(Fault::new("capacity", message, "export less, or allow larger files"));
         }
-        self.out.write_all(self.line.as_bytes()).map_err(|error| broken(&error))?;
-        self.line.clear();
         Ok(())
     }
 
+    /// Writes what is gathered, if it is enough.
+    pub(super) async fn write(&mut self) -> Result<(), Fault> {
+        if self.text.len() < CHUNK_BYTES {
+            return Ok(());
+        }
+        self.write_all().await
+    }
+
+    async fn write_all(&mut self) -> Result<(), Fault> {
+        let text = std::mem::take(&mut self.text);
+        self.with_part(move |part| part.file.write_all(text.as_bytes()).map_err(|error| broken(&error))).await
+    }
+
     /// All is written: the file gets its name. Returns its bytes.
-    pub(super) fn finish(mut self) -> Result<u64, Fault> {
-        self.out.flush().and_then(|()| self.out.get_ref().sync_all()).map_err(|error| broken(&error))?;
-        // A hard link fails where something has taken the name since; a rename would replace it.
-        std::fs::hard_link(&self.part, &self.place).map_err(|error| broken(&error))?;
-        self.is_finished = true;
+    pub(super) async fn finish(mut self) -> Result<u64, Fault> {
+        self.write_all().await?;
+        self.with_part(|part| part.finish()).await?;
         Ok(self.bytes)
     }
-}
 
-impl Drop for FileSink {
-    fn drop(&mut self) {
-        if let Err(error) = std::fs::remove_file(&self.part) {
-            tracing::warn!(%error, finished = self.is_finished, "a part of an export could not be removed");
-        }
+    async fn with_part(
+        &mut self,
+        work: impl FnOnce(&mut PartFile) -> Result<(), Fault> + Send + 'static,
+    ) -> Result<(), Fault> {
+        let Some(mut part) = self.part.take() else {
+            return Err(Fault::new("export_failed", "the file is gone", "export again"));
+        };
+        let (part, done) = off_the_runtime(move || {
+            let done = work(&mut part);
+            (part, done)
+        })
+        .await?;
+        self.part = Some(part);
+        done
     }
 }
 
-fn broken(error: &std::io::Error) -> Fault {
-    Fault::new("export_failed", format!("the file cannot be written: {error}"), "look at the export folder")
+/// Does what may wait for a disk where nobody else waits.
+async fn off_the_runtime<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Fault> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .map_err(|error| Fault::new("export_failed", format!("the writer broke: {error}"), "export again"))
 }
 
-/// Where a file of this name is. Its folders must be there, and be in the folder also behind symbolic links.
-fn place_in(folder: &Path, name: &str) -> Result<PathBuf, Fault> {
+fn broken(error: &io::Error) -> Fault {
+    let (action, message) = match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            ("make room in the export folder, or export less", "the disk is full")
+        }
+        _ => ("look at the export folder", "the file cannot be written"),
+    };
+    Fault::new("export_failed", format!("{message}: {error}"), action)
+}
+
+fn exists(name: &str) -> Fault {
+    let message = format!("file `{}` is there already", quoted(name));
+    Fault::new("exists", message, "choose another `file`").with("argument", "file")
+}
+
+/// The folder of a file of this name, and its name there. Its folders must be there, and be in the export folder also
+/// behind symbolic links: [`Dir`] follows none that leads out, also if it is made in this moment.
+fn place_in(exports: &Dir, name: &str) -> Result<(Dir, String), Fault> {
     let refuse = |why: &str| {
         let message = format!("file `{}` cannot be written: {why}", quoted(name));
         let action = "give a name inside the export folder, such as june.csv";
         Fault::new("wrong_argument", message, action).with("argument", "file")
     };
-    if name.contains(|c: char| c.is_control() || c == '\\' || c == ':') {
+    if name.contains(|c: char| is_unseen(c) || c == '\\' || c == ':') {
         return Err(refuse("its name has characters that no file here has"));
     }
     let path = Path::new(name);
     let is_inside = path.components().all(|component| matches!(component, Component::Normal(_)));
     let file = path.file_name().filter(|_| is_inside && !name.ends_with('/'));
-    let Some(file) = file else { return Err(refuse("it is not inside the export folder")) };
-    if file.to_string_lossy().starts_with('.') {
+    let Some(file) = file.and_then(|file| file.to_str()) else {
+        return Err(refuse("it is not inside the export folder"));
+    };
+    if file.starts_with('.') {
         return Err(refuse("its name begins with a dot"));
     }
-    let parent = folder.join(path.parent().unwrap_or(Path::new("")));
-    let parent = parent.canonicalize().map_err(|_| refuse("its folder is not there"))?;
-    if !parent.starts_with(folder) {
-        return Err(refuse("a link leads out of the export folder"));
-    }
-    Ok(parent.join(file))
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let folder = match parent {
+        None => exports.try_clone(),
+        Some(parent) => exports.open_dir(parent),
+    };
+    let folder =
+        folder.map_err(|_| refuse("its folder is not there, or a link leads out of the export folder"))?;
+    Ok((folder, file.to_string()))
 }
 
 /// A text as CSV; quoted where it must be. What a spreadsheet would run stays a text.
@@ -198,10 +284,14 @@ mod tests {
             .into()
     }
 
-    fn written(form: Form, bytes_max: u64) -> Result<String, Fault> {
+    fn exports(folder: &tempfile::TempDir) -> Arc<Dir> {
+        Arc::new(Dir::open_ambient_dir(folder.path(), cap_std::ambient_authority()).unwrap())
+    }
+
+    async fn written(form: Form, bytes_max: u64) -> Result<String, Fault> {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().canonicalize().unwrap();
-        let mut sink = FileSink::create(&path, "x", form, bytes_max)?;
+        let path = folder.path();
+        let mut sink = FileSink::create(exports(&folder), "x".into(), form, bytes_max).await?;
         let result = sink.begin(&columns()).and_then(|()| {
             sink.row(&columns(), &[Value::Text("x\"\n"), Value::Null])?;
             sink.row(&columns(), &[Value::Int(1), Value::Float64(f64::NAN)])
@@ -209,34 +299,55 @@ mod tests {
         assert!(!path.join("x").exists(), "it has its name when it is whole, not before");
         if let Err(fault) = result {
             drop(sink);
-            assert_eq!(std::fs::read_dir(&path).unwrap().count(), 0, "nothing is left of what failed");
+            assert_eq!(std::fs::read_dir(path).unwrap().count(), 0, "nothing is left of what failed");
             return Err(fault);
         }
-        sink.finish()?;
-        assert_eq!(std::fs::read_dir(&path).unwrap().count(), 1);
+        sink.finish().await?;
+        assert_eq!(std::fs::read_dir(path).unwrap().count(), 1);
         Ok(std::fs::read_to_string(path.join("x")).unwrap())
     }
 
-    #[test]
-    fn rows_are_lines() {
-        assert_eq!(written(Form::Csv, 99).unwrap(), "a,\"b,\"\n\"x\"\"\n\",\n1,\n");
+    #[tokio::test]
+    async fn rows_are_lines() {
+        assert_eq!(written(Form::Csv, 99).await.unwrap(), "a,\"b,\"\n\"x\"\"\n\",\n1,\n");
         assert_eq!(
-            written(Form::JsonLines, 99).unwrap(),
+            written(Form::JsonLines, 99).await.unwrap(),
             "{\"a\":\"x\\\"\\n\",\"b,\":null}\n{\"a\":1,\"b,\":null}\n"
         );
-        assert_eq!(written(Form::Csv, 10).unwrap_err().code, "capacity");
+        assert_eq!(written(Form::Csv, 10).await.unwrap_err().code, "capacity");
     }
 
-    #[test]
-    fn no_name_leads_out_of_the_folder() {
+    #[tokio::test]
+    async fn a_file_of_many_chunks_is_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut sink = FileSink::create(exports(&folder), "x".into(), Form::Csv, u64::MAX).await.unwrap();
+        let text = "y".repeat(1000);
+        for row in 0..1000 {
+            sink.row(&columns(), &[Value::Int(row), Value::Text(&text)]).unwrap();
+            sink.write().await.unwrap();
+            assert!(sink.text.len() < CHUNK_BYTES, "what is gathered is written in time");
+        }
+        let bytes = sink.finish().await.unwrap();
+        let whole: String = (0..1000).map(|row| format!("{row},{text}\n")).collect();
+        assert_eq!(
+            (bytes, std::fs::read_to_string(folder.path().join("x")).unwrap()),
+            (whole.len() as u64, whole)
+        );
+    }
+
+    #[tokio::test]
+    async fn no_name_leads_out_of_the_folder() {
         let outside = tempfile::tempdir().unwrap();
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().canonicalize().unwrap();
+        let path = folder.path();
         std::fs::create_dir(path.join("in")).unwrap();
         std::os::unix::fs::symlink(outside.path(), path.join("out")).unwrap();
+        std::os::unix::fs::symlink("in", path.join("also_in")).unwrap();
         std::os::unix::fs::symlink(outside.path().join("new"), path.join("link.csv")).unwrap();
-        let create =
-            |name: &str| FileSink::create(&path, name, Form::Csv, 9).map(drop).map_err(|fault| fault.code);
+        let create = async |name: &str| {
+            let sink = FileSink::create(exports(&folder), name.into(), Form::Csv, 9).await;
+            sink.map(drop).map_err(|fault| fault.code)
+        };
         for name in [
             "../x",
             "/tmp/x",
@@ -247,16 +358,50 @@ mod tests {
             "..",
             "in/",
             "a\0b",
+            "vsc.\u{202e}x",
             "c:x",
             "no/x",
             ".x",
             "in/..",
             "./x",
         ] {
-            assert_eq!(create(name), Err("wrong_argument"), "{name:?}");
+            assert_eq!(create(name).await, Err("wrong_argument"), "{name:?}");
         }
-        assert_eq!(create("link.csv"), Err("exists"));
-        assert_eq!((create("x.csv"), create("in/x.csv")), (Ok(()), Ok(())));
+        assert_eq!(create("link.csv").await, Err("exists"));
+        for name in ["x.csv", "in/x.csv", "also_in/x.csv"] {
+            assert_eq!(create(name).await, Ok(()), "{name}");
+        }
         assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_folder_that_becomes_a_link_to_elsewhere_gets_nothing_there() {
+        let outside = tempfile::tempdir().unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let inside = folder.path().join("in");
+        std::fs::create_dir(&inside).unwrap();
+        let mut sink = FileSink::create(exports(&folder), "in/x".into(), Form::Csv, 999).await.unwrap();
+        std::fs::rename(&inside, folder.path().join("moved")).unwrap();
+        std::os::unix::fs::symlink(outside.path(), &inside).unwrap();
+        sink.row(&columns(), &[Value::Int(1), Value::Int(2)]).unwrap();
+        sink.finish().await.unwrap();
+        assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 0);
+        assert_eq!(std::fs::read_to_string(folder.path().join("moved/x")).unwrap(), "1,2\n");
+    }
+
+    #[tokio::test]
+    async fn of_two_files_with_one_name_the_first_that_is_whole_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let create = async || {
+            let mut sink = FileSink::create(exports(&folder), "x".into(), Form::Csv, 999).await.unwrap();
+            sink.row(&columns(), &[Value::Int(1), Value::Int(2)]).unwrap();
+            sink
+        };
+        let (first, mut second) = (create().await, create().await);
+        second.row(&columns(), &[Value::Int(3), Value::Int(4)]).unwrap();
+        first.finish().await.unwrap();
+        assert_eq!(second.finish().await.unwrap_err().code, "exists");
+        assert_eq!(std::fs::read_to_string(folder.path().join("x")).unwrap(), "1,2\n");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 }

@@ -29,8 +29,13 @@ pub enum Address {
     Tcp(String),
     /// `unix:PATH`, where QEMU listens with a board's serial line
     Unix(PathBuf),
-    /// `sim:` or `sim:NAME`, a simulated board inside this process
-    Sim(String),
+    /// `sim:`, `sim:NAME` or `sim:NAME?rows=1000000`, a simulated board inside this process
+    Sim {
+        /// What its id and its sensors' rows are made from.
+        name: String,
+        /// Rows that its fastest sensor has made already.
+        rows_before: u32,
+    },
 }
 
 /// An address that is not one.
@@ -83,7 +88,20 @@ impl FromStr for Address {
             },
             "unix" if rest.is_empty() => Err(fail("it names no path")),
             "unix" => Ok(Address::Unix(rest.into())),
-            "sim" => Ok(Address::Sim(if rest.is_empty() { "sim".into() } else { rest.into() })),
+            "sim" => {
+                let (name, query) = rest.split_once('?').unwrap_or((rest, ""));
+                let rows_before = match query.split_once('=') {
+                    None if query.is_empty() => 0,
+                    Some(("rows", rows)) => {
+                        rows.parse().ok().filter(|rows| *rows <= sim::ROWS_BEFORE_MAX).ok_or_else(|| {
+                            fail(&format!("its rows are no number up to {}", sim::ROWS_BEFORE_MAX))
+                        })?
+                    }
+                    _ => return Err(fail("only ?rows=… may follow the name")),
+                };
+                let name = if name.is_empty() { "sim" } else { name };
+                Ok(Address::Sim { name: name.into(), rows_before })
+            }
             other => Err(fail(&format!("there is no scheme `{other}`"))),
         }
     }
@@ -95,7 +113,8 @@ impl fmt::Display for Address {
             Address::Serial { path, baud } => write!(f, "serial:{path}?baud={baud}"),
             Address::Tcp(to) => write!(f, "tcp:{to}"),
             Address::Unix(path) => write!(f, "unix:{}", path.display()),
-            Address::Sim(name) => write!(f, "sim:{name}"),
+            Address::Sim { name, rows_before: 0 } => write!(f, "sim:{name}"),
+            Address::Sim { name, rows_before } => write!(f, "sim:{name}?rows={rows_before}"),
         }
     }
 }
@@ -119,7 +138,9 @@ impl Address {
                 Box::new(stream)
             }
             Address::Unix(path) => Box::new(tokio::net::UnixStream::connect(path).await?),
-            Address::Sim(name) => Box::new(sim::Simulation::named(name)?.connect()?),
+            Address::Sim { name, rows_before } => {
+                Box::new(sim::Simulation::with_rows(name, *rows_before).await?.connect()?)
+            }
         })
     }
 
@@ -130,7 +151,7 @@ impl Address {
             }
             Address::Tcp(_) => "is the board on, on this network, and listening on that port?",
             Address::Unix(_) => "is QEMU running with -serial unix:PATH,server=on,wait=off?",
-            Address::Sim(_) => "a simulated board needs a thread of its own",
+            Address::Sim { .. } => "a simulated board needs a thread of its own, and time to make its rows",
         }
     }
 }
@@ -147,6 +168,7 @@ mod tests {
             "tcp:[::1]:7000",
             "unix:/tmp/a b",
             "sim:pump",
+            "sim:pump?rows=1000000",
         ] {
             assert_eq!(text.parse::<Address>().unwrap().to_string(), text);
         }
@@ -164,6 +186,9 @@ mod tests {
             ("serial:/dev/x?baud=fast", "its baud is no number"),
             ("serial:/dev/x?parity=odd", "only ?baud=… may follow the device"),
             ("unix:", "it names no path"),
+            ("sim:?rows=many", "its rows are no number up to 1633600"),
+            ("sim:?rows=1633601", "its rows are no number up to 1633600"),
+            ("sim:?row=1", "only ?rows=… may follow the name"),
         ] {
             assert_eq!(text.parse::<Address>().unwrap_err().why, why, "{text}");
         }

@@ -12,11 +12,15 @@ use firmware::{
     serve::Closed,
 };
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
-use shared::{limits::PAGE_BYTES, message::ResetReason};
+use shared::{
+    limits::{PAGE_BYTES, PAGES_MAX},
+    message::ResetReason,
+    schema::TableSpec,
+};
 use std::{cell::RefCell, io, time::Duration};
 use tokio::{
     io::DuplexStream,
-    sync::mpsc,
+    sync::{mpsc, oneshot},
     time::{Instant, sleep_until},
 };
 
@@ -25,27 +29,44 @@ const PIPE_BYTES: usize = 8192;
 /// Links that wait for a simulated board to take them.
 const LINKS_WAITING_MAX: usize = 16;
 
-/// Pages of rows that a simulated board has.
+/// Pages of rows that a simulated board has besides those for the rows it begins with.
 const PAGES: usize = 96;
+/// Rows that fit a page of the table that fills fastest, at the least: some 240 do.
+const PAGE_ROWS_MIN: usize = 200;
+/// Tables among which the pages are shared out evenly, those that can be created counted as one.
+const PAGE_SHARES: usize = 4;
+/// Rows that a simulated board can begin with.
+pub const ROWS_BEFORE_MAX: u32 = ((PAGES_MAX - PAGES) / PAGE_SHARES * PAGE_ROWS_MIN) as u32;
 
 /// Time as tokio has it, so that tests can make it virtual.
 #[derive(Clone, Copy, Debug)]
-pub struct TokioClock(Instant);
+pub struct TokioClock {
+    start: Instant,
+    /// What the board had behind it then.
+    uptime_before_us: u64,
+}
 
 impl TokioClock {
     /// A board that starts now.
     pub fn start() -> Self {
-        Self(Instant::now())
+        Self::after_us(0)
+    }
+
+    /// A board that has been running for so long.
+    fn after_us(uptime_before_us: u64) -> Self {
+        Self { start: Instant::now(), uptime_before_us }
     }
 }
 
 impl Clock for TokioClock {
     fn uptime_us(&self) -> u64 {
-        u64::try_from(self.0.elapsed().as_micros()).unwrap_or(u64::MAX)
+        let since_us = u64::try_from(self.start.elapsed().as_micros()).unwrap_or(u64::MAX);
+        since_us.saturating_add(self.uptime_before_us)
     }
 
     async fn sleep_until_us(&self, uptime_us: u64) {
-        sleep_until(self.0 + Duration::from_micros(uptime_us)).await;
+        let since_us = uptime_us.saturating_sub(self.uptime_before_us);
+        sleep_until(self.start + Duration::from_micros(since_us)).await;
     }
 }
 
@@ -71,7 +92,8 @@ pub fn sensor_seed(facts: &Facts) -> u32 {
 /// The memory that a board's rows and queries are in.
 #[derive(Debug)]
 pub struct Memory {
-    pages: Vec<PageBuffer>,
+    /// As bytes: so many zeros cost no memory until they are written.
+    pages: Vec<u8>,
     queries: Box<QueryMemory>,
     samplers: Samplers,
 }
@@ -79,8 +101,14 @@ pub struct Memory {
 impl Memory {
     /// For one board.
     pub fn new() -> Self {
+        Self::for_rows(0)
+    }
+
+    /// For one board that begins with so many rows, at most [`ROWS_BEFORE_MAX`].
+    fn for_rows(rows: u32) -> Self {
+        let pages = PAGES + PAGE_SHARES * (rows as usize).div_ceil(PAGE_ROWS_MIN);
         Self {
-            pages: vec![[0; PAGE_BYTES]; PAGES],
+            pages: vec![0; pages * PAGE_BYTES],
             queries: Box::new(query_memory()),
             samplers: Samplers::new(0),
         }
@@ -89,7 +117,8 @@ impl Memory {
     /// A board that has just started in this memory. Its sensors' rows are made from its id.
     pub fn board(&mut self, facts: Facts) -> Result<Board<'_>, TableError> {
         self.samplers = Samplers::new(sensor_seed(&facts));
-        samplers::board(facts, &mut self.pages, &mut self.queries, &mut self.samplers, 0)
+        let (pages, _): (&mut [PageBuffer], _) = self.pages.as_chunks_mut();
+        samplers::board(facts, pages, &mut self.queries, &mut self.samplers, 0)
     }
 }
 
@@ -110,12 +139,25 @@ pub enum Attached<L> {
 
 /// Runs a board on the caller's thread: its sensors, and every link that comes. Ends when no more can come and all
 /// are closed.
-pub async fn run<L: ByteStream>(facts: Facts, mut links: mpsc::Receiver<Attached<L>>) {
-    let (clock, mut memory) = (TokioClock::start(), Memory::new());
-    let board = match memory.board(facts) {
-        Ok(board) => RefCell::new(board),
+pub async fn run<L: ByteStream>(facts: Facts, links: mpsc::Receiver<Attached<L>>) {
+    run_after(0, || {}, facts, links).await;
+}
+
+/// The same for a board that has made so many rows already, as fast as this machine can; then it is `ready`.
+async fn run_after<L: ByteStream>(
+    rows_before: u32,
+    ready: impl FnOnce(),
+    facts: Facts,
+    mut links: mpsc::Receiver<Attached<L>>,
+) {
+    let mut memory = Memory::for_rows(rows_before);
+    let mut board = match memory.board(facts) {
+        Ok(board) => board,
         Err(error) => return tracing::error!(?error, "a simulated board's tables do not fit its memory"),
     };
+    let clock = TokioClock::after_us(fill(&mut board, rows_before));
+    let board = RefCell::new(board);
+    ready();
     let mut served = FuturesUnordered::new();
     let mut sampling = std::pin::pin!(sample(&board, &clock));
     let mut is_open = true;
@@ -130,6 +172,19 @@ pub async fn run<L: ByteStream>(facts: Facts, mut links: mpsc::Receiver<Attached
             _ = &mut sampling => {}
         }
     }
+}
+
+/// Lets the sensors of a board that has just started make their rows, each at its time, until the fastest has made so
+/// many; returns how long the board would have run for that.
+fn fill(board: &mut Board<'_>, rows: u32) -> u64 {
+    let mut uptime_us = 0;
+    let TableSpec { dbms, name, .. } = samplers::vibration::TABLE;
+    let Some(fastest) = board.store_mut().catalog().find(dbms, name) else { return uptime_us };
+    while board.store_mut().next_row_id(fastest) < u64::from(rows) {
+        let Some(due_us) = board.sample(uptime_us) else { break };
+        uptime_us = due_us;
+    }
+    uptime_us
 }
 
 async fn serve_attached<L: ByteStream>(board: &RefCell<Board<'_>>, clock: TokioClock, link: Attached<L>) {
@@ -167,11 +222,29 @@ impl std::fmt::Debug for dyn ByteStream {
 impl Simulation {
     /// Starts a board of this name.
     pub fn named(name: &str) -> io::Result<Self> {
+        Self::start(name, 0, || {})
+    }
+
+    /// Starts a board of this name whose fastest sensor has made so many rows already; waits until they are there.
+    pub async fn with_rows(name: &str, rows_before: u32) -> io::Result<Self> {
+        let (ready_in, ready) = oneshot::channel();
+        let board = Self::start(name, rows_before, || {
+            let _ = ready_in.send(()); // nobody waits any more: the board ends by itself
+        })?;
+        ready.await.map_err(|_| {
+            io::Error::other(format!(
+                "a simulated board has no room for {rows_before} rows, only for {ROWS_BEFORE_MAX}"
+            ))
+        })?;
+        Ok(board)
+    }
+
+    fn start(name: &str, rows_before: u32, ready: impl FnOnce() + Send + 'static) -> io::Result<Self> {
         let facts = facts(name);
         let (links, waiting) = mpsc::channel(LINKS_WAITING_MAX);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         std::thread::Builder::new().name(format!("board {name}")).spawn(move || {
-            runtime.block_on(run(facts, waiting));
+            runtime.block_on(run_after(rows_before, ready, facts, waiting));
         })?;
         Ok(Self { links })
     }

@@ -1,13 +1,19 @@
 //! MCP and plain queries over HTTP: routes, limits, and the listener. Who may ask is the `guard`'s.
 
 mod body;
+mod connections;
 mod guard;
+mod held;
 mod query;
+mod sessions;
 mod sse;
 
+pub use connections::{
+    BODY_TIMEOUT, CONNECTIONS_MAX, HEADERS_TIMEOUT, Limits, SESSION_IDLE_MAX, WRITE_TIMEOUT,
+};
 pub use guard::{AddressError, Token, TokenError};
 
-use super::{Metrics, Server};
+use super::{CALL_GRACE, CALL_TIMEOUT, Metrics, Server};
 use axum::{
     Router,
     extract::{DefaultBodyLimit, Request, State},
@@ -15,16 +21,18 @@ use axum::{
     middleware::{self, Next},
     response::{IntoResponse, Response},
     routing::{get, post},
-    serve::ListenerExt as _,
 };
+use connections::Connections;
 use guard::Guard;
-use rmcp::transport::streamable_http_server::{
-    StreamableHttpServerConfig, StreamableHttpService, session::local::LocalSessionManager,
+use rmcp::{
+    ServerHandler,
+    transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService},
 };
+use sessions::Sessions;
 use sse::SseSessions;
-use std::{net::SocketAddr, sync::Arc, time::Duration};
-use tokio::net::TcpListener;
-use tokio_util::sync::CancellationToken;
+use std::{fmt, net::SocketAddr, sync::Arc, time::Duration};
+use tokio::{net::TcpListener, time::timeout};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 /// Where it listens unless told otherwise.
 pub const ADDRESS_DEFAULT: &str = "127.0.0.1:50051";
@@ -32,9 +40,7 @@ pub const ADDRESS_DEFAULT: &str = "127.0.0.1:50051";
 pub const BODY_BYTES_MAX: usize = 4 << 20;
 /// Sessions of `/mcp`, and as many of `/sse`.
 pub const SESSIONS_MAX: usize = 64;
-/// A session of `/mcp` that is quiet for so long is closed; a person may think for a while between two questions.
-const SESSION_IDLE_MAX: Duration = Duration::from_secs(30 * 60);
-/// How long answers that are under way may take when the server is told to stop.
+/// How long connections may take to end when the server stops and every call has its answer, or its time is over.
 const STOP_TIMEOUT: Duration = Duration::from_secs(3);
 /// The first revision of MCP that has no sessions; the names of revisions are dates and sort as they came.
 const REVISION_WITHOUT_SESSIONS: &str = "2026-07-28";
@@ -66,17 +72,22 @@ pub enum HttpError {
         /// Why.
         source: std::io::Error,
     },
-    /// The listener broke.
-    #[error("HTTP broke: {0}")]
-    Broken(#[from] std::io::Error),
 }
 
 /// A server that listens and does not answer yet.
-#[derive(Debug)]
 pub struct Listening {
     listener: TcpListener,
-    router: Router,
-    stop: CancellationToken,
+    server: Server,
+    guard: Guard,
+    limits: Limits,
+    /// Makes the routes, with what stands around the server of each session.
+    routes: Box<dyn FnOnce(Shared) -> Router + Send>,
+}
+
+impl fmt::Debug for Listening {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Listening").field("listener", &self.listener).finish_non_exhaustive()
+    }
 }
 
 /// What every handler can reach.
@@ -84,76 +95,108 @@ pub struct Listening {
 struct Shared {
     server: Server,
     guard: Arc<Guard>,
-    sessions: Arc<LocalSessionManager>,
+    limits: Limits,
+    sessions: Arc<Sessions>,
     sse: Arc<SseSessions>,
+    /// Answers that are under way.
+    asked: TaskTracker,
+    /// Cancelled when nothing more is to be begun.
+    ending: CancellationToken,
+    /// Cancelled when everything that is still there is to be given up.
     stop: CancellationToken,
 }
 
 /// Takes the address. What was wrong with the options is told before anything listens.
 pub async fn listen(server: Server, options: Options) -> Result<Listening, HttpError> {
+    listen_as(server, |session| session, options).await
+}
+
+/// The same with something around the server of each session, which may answer for it.
+pub async fn listen_as<H: ServerHandler>(
+    server: Server,
+    dress: impl Fn(Server) -> H + Clone + Send + Sync + 'static,
+    options: Options,
+) -> Result<Listening, HttpError> {
     let guard = Guard::new(&options)?;
     let address = options.address;
-    let listener =
-        TcpListener::bind(address).await.map_err(|source| HttpError::Listen { address, source })?;
-    let stop = CancellationToken::new();
-    let mut sessions = LocalSessionManager::default();
-    sessions.session_config.keep_alive = Some(SESSION_IDLE_MAX);
-    let shared = Shared {
-        server,
-        guard: Arc::new(guard),
-        sessions: Arc::new(sessions),
-        sse: Arc::default(),
-        stop: stop.clone(),
-    };
-    Ok(Listening { listener, router: router(shared), stop })
+    let listener = connections::bind(address).map_err(|source| HttpError::Listen { address, source })?;
+    let routes = Box::new(|shared| router(shared, dress));
+    Ok(Listening { listener, server, guard, limits: Limits::default(), routes })
 }
 
 impl Listening {
+    /// The same with other limits.
+    #[must_use]
+    pub fn with_limits(self, limits: Limits) -> Self {
+        Self { limits, ..self }
+    }
+
     /// Where it really listens.
     pub fn address(&self) -> std::io::Result<SocketAddr> {
         self.listener.local_addr()
     }
 
-    /// Answers until `stopped` is done; what is under way then has a little time to end.
+    /// Answers until `stopped` is done. What is under way then is answered, within a call's time; nothing more is
+    /// taken.
     pub async fn serve(self, stopped: impl Future<Output = ()>) -> Result<(), HttpError> {
-        let Self { listener, router, stop } = self;
-        let listener = listener.tap_io(|stream| {
-            // Without this an answer waits for the acknowledgement of the one before: 40 ms instead of 0.2.
-            if let Err(error) = stream.set_nodelay(true) {
-                tracing::debug!(%error, "TCP_NODELAY could not be set");
-            }
-        });
-        let serving = axum::serve(listener, router)
-            .with_graceful_shutdown(stop.clone().cancelled_owned())
-            .into_future();
-        tokio::pin!(serving);
+        let Self { listener, server, guard, limits, routes } = self;
+        let (ending, stop) = (CancellationToken::new(), CancellationToken::new());
+        let asked = TaskTracker::new();
+        let shared = Shared {
+            server,
+            guard: Arc::new(guard),
+            limits,
+            sessions: Arc::new(Sessions::new(limits.session_idle)),
+            sse: Arc::default(),
+            asked: asked.clone(),
+            ending: ending.clone(),
+            stop: stop.clone(),
+        };
+        let connections = Connections::new(routes(shared), limits);
         tokio::select! {
-            ended = &mut serving => return Ok(ended?),
-            () = stopped => stop.cancel(),
+            never = connections.accept(&listener) => match never {},
+            () = stopped => ending.cancel(),
         }
-        match tokio::time::timeout(STOP_TIMEOUT, serving).await {
-            Ok(ended) => Ok(ended?),
-            Err(_) => Ok(()),
+        drop(listener);
+        asked.close();
+        let ended = tokio::spawn(connections.end());
+        if timeout(CALL_TIMEOUT + CALL_GRACE, asked.wait()).await.is_err() {
+            tracing::warn!("some answers were not whole when their time was over");
         }
+        stop.cancel(); // what stands open for messages to come, and what took too long
+        if timeout(STOP_TIMEOUT, ended).await.is_err() {
+            tracing::warn!("some connections did not end by themselves");
+        }
+        Ok(())
     }
 }
 
-fn router(shared: Shared) -> Router {
-    let server = shared.server.clone();
+fn router<H: ServerHandler>(
+    shared: Shared,
+    dress: impl Fn(Server) -> H + Clone + Send + Sync + 'static,
+) -> Router {
+    let (server, dress_sse) = (shared.server.clone(), dress.clone());
     // The guard checks Host and Origin of every route, so rmcp's own checks, which know only this one, are off.
     let config = StreamableHttpServerConfig::default()
         .disable_allowed_hosts()
         .disable_allowed_origins()
         .with_max_request_body_bytes(BODY_BYTES_MAX)
         .with_cancellation_token(shared.stop.clone());
-    let mcp =
-        StreamableHttpService::new(move || Ok(server.for_session()), Arc::clone(&shared.sessions), config);
+    let begin = move || Ok(dress(server.for_session(Sessions::ended())));
+    let mcp = StreamableHttpService::new(begin, Arc::clone(&shared.sessions), config);
     let mcp = Router::new()
         .fallback_service(mcp)
         .layer(middleware::from_fn_with_state(shared.clone(), session_limit));
     Router::new()
         .nest("/mcp", mcp)
-        .route("/sse", get(sse::open))
+        .route(
+            "/sse",
+            get(async move |State(shared): State<Shared>| {
+                let ended = shared.stop.child_token();
+                let session = dress_sse(shared.server.for_session(ended.clone()));
+                sse::open(shared, session, ended).await
+            }),
+        )
         .route("/messages", post(sse::message))
         .route("/messages/", post(sse::message))
         .route("/query", post(query::stream))
@@ -161,12 +204,12 @@ fn router(shared: Shared) -> Router {
         .route(guard::OPEN_PATH, get(|| async { "ok\n" }))
         .layer(DefaultBodyLimit::disable()) // `body` has read it already, within its own limit
         .layer(middleware::from_fn_with_state(shared.clone(), body::limit))
+        .layer(middleware::from_fn_with_state(shared.clone(), held::until_answered))
         .layer(middleware::from_fn_with_state(shared.clone(), guard::check))
         .with_state(shared)
 }
 
-/// Refuses a request that would begin one session too many. Requests that begin at the same moment may pass together,
-/// so the bound is exceeded by at most those.
+/// Refuses a request that would begin one session too many.
 async fn session_limit(State(shared): State<Shared>, request: Request, next: Next) -> Response {
     let headers = request.headers();
     let has_sessions = headers
@@ -174,10 +217,11 @@ async fn session_limit(State(shared): State<Shared>, request: Request, next: Nex
         .and_then(|revision| revision.to_str().ok())
         .is_none_or(|revision| revision < REVISION_WITHOUT_SESSIONS);
     let begins = request.method() == Method::POST && has_sessions && !headers.contains_key("mcp-session-id");
-    if begins && shared.sessions.sessions.read().await.len() >= SESSIONS_MAX {
-        return too_many_sessions(&shared.server.metrics);
+    if !begins {
+        return next.run(request).await;
     }
-    next.run(request).await
+    let answer = shared.sessions.with_place(next.run(request)).await;
+    answer.unwrap_or_else(|| too_many_sessions(&shared.server.metrics))
 }
 
 /// What a client is told that begins one session too many.
@@ -188,10 +232,10 @@ fn too_many_sessions(metrics: &Metrics) -> Response {
 }
 
 async fn metrics(State(shared): State<Shared>) -> Response {
-    let mcp = shared.sessions.sessions.read().await.len();
     let gauges = [
-        ("picolake_mcp_sessions", "Sessions of /mcp.", mcp),
+        ("picolake_mcp_sessions", "Sessions of /mcp.", shared.sessions.len()),
         ("picolake_sse_sessions", "Sessions of /sse.", shared.sse.len()),
+        ("picolake_calls_running", "Calls that run now.", shared.server.calls_running()),
     ];
     let text = shared.server.metrics.text(&gauges);
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response()

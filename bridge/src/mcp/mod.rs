@@ -1,7 +1,7 @@
 //! The bridge as MCP server: one [`Server`] behind every transport. It knows tools, not boards' bytes.
 //!
 //! ```text
-//!   stdio ── lines on standard input and output ┐
+//!   stdio ── lines on pipes, or from a guest ────┐
 //!   http ─── /mcp, /sse + /messages/ ───────────┤── server ── tools
 //!        └── /query, /healthz, /metrics          (resources, prompts, completions)
 //! ```
@@ -9,6 +9,7 @@
 mod catalogue;
 mod completions;
 pub mod http;
+mod lines;
 mod metrics;
 mod progress;
 mod prompts;
@@ -20,6 +21,8 @@ mod subscriptions;
 pub use metrics::Metrics;
 pub use server::Server;
 pub use stdio::{StdioError, serve as serve_stdio};
+pub(crate) use stdio::{pipes, serve_lines};
+pub(crate) use subscriptions::SUBSCRIPTIONS_MAX;
 
 use std::time::Duration;
 
@@ -27,7 +30,7 @@ use std::time::Duration;
 pub const CALL_TIMEOUT: Duration = Duration::from_secs(45);
 /// What a call that overlooks its time limit gets on top before it is stopped from outside.
 const CALL_GRACE: Duration = Duration::from_secs(2);
-/// Calls that run at once, over all clients; more wait for their turn.
+/// Calls that run at once, over all clients; one more is told so at once.
 pub const CALLS_RUNNING_MAX: usize = 64;
 /// Characters of a client's name that are kept.
 const CLIENT_NAME_CHARS_MAX: usize = 64;

@@ -18,14 +18,16 @@ use rmcp::{
         ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
         SubscribeRequestParams, SubscriptionFilter, Tool, ToolAnnotations, UnsubscribeRequestParams,
     },
-    service::{RequestContext, SubscriptionContext},
+    service::{NotificationContext, RequestContext, SubscriptionContext},
 };
 use serde_json::json;
-use std::{convert::Infallible, future::pending, sync::Arc};
+use shared::format::is_unseen;
+use std::{convert::Infallible, future::pending, sync::Arc, time::Duration};
 use tokio::{
     sync::Semaphore,
     time::{Instant, timeout_at},
 };
+use tokio_util::sync::CancellationToken;
 
 /// What a model is told of this server before it sees a tool.
 const INSTRUCTIONS: &str = "Picolake answers questions about rows that microcontrollers keep of their own sensors. \
@@ -40,25 +42,52 @@ pub struct Server {
     pub(super) metrics: Arc<Metrics>,
     pub(super) subscriptions: Subscriptions,
     turns: Arc<Semaphore>,
+    call_timeout: Duration,
+    /// Cancelled when the session has ended: rmcp lets its calls go on for a while.
+    pub(super) ended: CancellationToken,
 }
 
 impl Server {
     /// Serves these tools.
     pub fn new(tools: Tools) -> Self {
         let turns = Arc::new(Semaphore::new(CALLS_RUNNING_MAX));
-        Self { tools, metrics: Arc::default(), subscriptions: Subscriptions::default(), turns }
+        let (metrics, subscriptions) = (Arc::default(), Subscriptions::default());
+        Self {
+            tools,
+            metrics,
+            subscriptions,
+            turns,
+            call_timeout: CALL_TIMEOUT,
+            ended: CancellationToken::new(),
+        }
     }
 
-    /// The same for another session: what one client subscribes to is not another's.
-    pub(super) fn for_session(&self) -> Self {
-        Self { subscriptions: Subscriptions::default(), ..self.clone() }
+    /// The same with another time limit of calls, not longer than the usual one.
+    #[must_use]
+    pub fn with_call_timeout(self, call_timeout: Duration) -> Self {
+        Self { call_timeout: call_timeout.min(CALL_TIMEOUT), ..self }
+    }
+
+    /// Calls that run now.
+    pub(super) fn calls_running(&self) -> usize {
+        CALLS_RUNNING_MAX.saturating_sub(self.turns.available_permits())
+    }
+
+    /// The same for another session: what one client subscribes to is not another's, and its calls end with it.
+    pub(crate) fn for_session(&self, ended: CancellationToken) -> Self {
+        Self { subscriptions: Subscriptions::default(), ended, ..self.clone() }
+    }
+
+    /// What it serves.
+    pub(crate) fn tools(&self) -> &Tools {
+        &self.tools
     }
 
     /// One call, from its turn to its answer; it ends by its time limit whatever the tool does. Dropping this cancels
     /// the call.
     async fn answer(&self, request: CallToolRequestParams, context: &RequestContext<RoleServer>) -> Outcome {
-        let deadline = Instant::now() + CALL_TIMEOUT;
-        let Ok(Ok(_turn)) = timeout_at(deadline, self.turns.acquire()).await else {
+        let deadline = Instant::now() + self.call_timeout;
+        let Ok(_turn) = self.turns.try_acquire() else {
             return failed(
                 "busy",
                 "the bridge is busy with other calls",
@@ -73,7 +102,10 @@ impl Server {
         let outcome = tokio::select! {
             biased;
             () = context.ct.cancelled() => {
-                return failed("cancelled", "the call was cancelled", "the client asked for it", "nothing");
+                return failed("cancelled", "the call was cancelled", "the client asked for it, or the server ends", "nothing");
+            }
+            () = self.ended.cancelled() => {
+                return failed("cancelled", "the call was cancelled", "its session has ended", "nothing");
             }
             outcome = timeout_at(deadline + CALL_GRACE, call) => outcome,
             never = carry(relay.as_mut()) => match never {},
@@ -85,7 +117,7 @@ impl Server {
             failed(
                 "timeout",
                 "the call took too long",
-                &format!("no answer within {} s", CALL_TIMEOUT.as_secs()),
+                &format!("no answer within {:?}", self.call_timeout),
                 "ask for less: a shorter time range, fewer boards, a LIMIT, or export",
             )
         })
@@ -104,6 +136,7 @@ impl ServerHandler for Server {
     fn get_info(&self) -> ServerConfig {
         let capabilities = ServerCapabilities::builder()
             .enable_tools()
+            .enable_tool_list_changed()
             .enable_resources()
             .enable_resources_subscribe()
             .enable_prompts()
@@ -188,7 +221,13 @@ impl ServerHandler for Server {
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
         let uris = requested.resource_subscriptions.iter().flatten();
         let known = uris.filter(|uri| Place::parse(uri).is_some()).take(SUBSCRIPTIONS_MAX);
-        Some(SubscriptionFilter::builder().resource_subscriptions(known).build())
+        let accepted = SubscriptionFilter::builder().resource_subscriptions(known);
+        let wants_tools = requested.tools_list_changed == Some(true);
+        Some(if wants_tools { accepted.tools_list_changed() } else { accepted }.build())
+    }
+
+    async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
+        self.watch_tools(context.peer);
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
@@ -251,5 +290,5 @@ fn failed(code: &str, error: &str, details: &str, suggested_action: &str) -> Out
 /// Who asks, for logs: bounded, and nothing in it that would move a terminal.
 fn client_name(context: &RequestContext<RoleServer>) -> String {
     let name = context.client_info().map_or_else(|| "unknown".into(), |client| client.name);
-    name.chars().filter(|c| !c.is_control()).take(CLIENT_NAME_CHARS_MAX).collect()
+    name.chars().filter(|c| !is_unseen(*c)).take(CLIENT_NAME_CHARS_MAX).collect()
 }

@@ -1,20 +1,23 @@
-//! MCP over standard input and output. When the input ends, what was asked before is answered first.
+//! MCP over standard input and output. When the input ends, or the program is to end, what was asked before is answered
+//! first.
 
-use super::{CALL_GRACE, CALL_TIMEOUT, Server};
+use super::{CALL_GRACE, CALL_TIMEOUT, Server, lines::Lines};
 use rmcp::{
     RoleServer, ServiceExt as _,
     model::{ClientNotification, ClientRequest, JsonRpcMessage, RequestId},
     service::{RxJsonRpcMessage, ServerInitializeError, TxJsonRpcMessage},
-    transport::{Transport, async_rw::AsyncRwTransport, io::stdio_pipes},
+    transport::{Transport, io::stdio_pipes},
 };
 use std::{
     collections::HashSet,
     sync::{Arc, Mutex, PoisonError},
 };
-use tokio::{sync::Notify, time::timeout};
-
-/// Bytes of one message; a longer line is dropped.
-const LINE_BYTES_MAX: usize = 16 << 20;
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    sync::Notify,
+    time::timeout,
+};
+use tokio_util::sync::CancellationToken;
 
 /// Why serving over standard input and output ended badly.
 #[derive(Debug, thiserror::Error)]
@@ -27,11 +30,32 @@ pub enum StdioError {
     Broken(#[from] tokio::task::JoinError),
 }
 
-/// Serves one client until its end of the input, and until it has its answers.
-pub async fn serve(server: Server) -> Result<(), StdioError> {
+/// Serves one client until its end of the input, or until `stopped` is done, and until it has its answers.
+pub async fn serve(server: Server, stopped: impl Future<Output = ()>) -> Result<(), StdioError> {
     let (reader, writer) = stdio_pipes();
-    let lines = AsyncRwTransport::new_server(reader, writer).with_max_line_length(LINE_BYTES_MAX);
-    match server.serve(Draining::new(lines)).await {
+    let ending = CancellationToken::new();
+    let serving = serve_lines(server, reader, writer, ending.clone());
+    tokio::pin!(serving);
+    tokio::select! {
+        ended = &mut serving => return ended,
+        () = stopped => ending.cancel(),
+    }
+    serving.await
+}
+
+/// Standard input and output, for whoever carries a client's lines elsewhere.
+pub(crate) fn pipes() -> (impl AsyncRead + Send + Unpin + 'static, impl AsyncWrite + Send + Unpin + 'static) {
+    stdio_pipes()
+}
+
+/// The same over any two streams. Dropping this cancels what was asked.
+pub(crate) async fn serve_lines(
+    server: Server,
+    reader: impl AsyncRead + Send + Unpin + 'static,
+    writer: impl AsyncWrite + Send + Unpin + 'static,
+    ending: CancellationToken,
+) -> Result<(), StdioError> {
+    match server.serve(Draining::new(Lines::new(reader, writer), ending)).await {
         Ok(running) => {
             running.waiting().await?;
             Ok(())
@@ -41,10 +65,12 @@ pub async fn serve(server: Server) -> Result<(), StdioError> {
     }
 }
 
-/// A transport whose end is told only when every request that came over it has its answer.
-struct Draining<T> {
+/// A transport whose end is told only when every request that came over it has its answer. It ends when what is
+/// inside does, or when it is told to.
+pub(super) struct Draining<T> {
     inner: T,
     open: Arc<Open>,
+    ending: CancellationToken,
     has_ended: bool,
 }
 
@@ -95,8 +121,8 @@ impl Open {
 }
 
 impl<T> Draining<T> {
-    fn new(inner: T) -> Self {
-        Self { inner, open: Arc::default(), has_ended: false }
+    pub(super) fn new(inner: T, ending: CancellationToken) -> Self {
+        Self { inner, open: Arc::default(), ending, has_ended: false }
     }
 }
 
@@ -125,7 +151,11 @@ impl<T: Transport<RoleServer>> Transport<RoleServer> for Draining<T> {
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
         if !self.has_ended {
-            if let Some(message) = self.inner.receive().await {
+            let came = tokio::select! {
+                came = self.inner.receive() => came,
+                () = self.ending.cancelled() => None,
+            };
+            if let Some(message) = came {
                 self.open.came(&message);
                 return Some(message);
             }

@@ -16,7 +16,7 @@ use std::{
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// Resources that one session, or one subscription, watches.
-pub(super) const SUBSCRIPTIONS_MAX: usize = 64;
+pub(crate) const SUBSCRIPTIONS_MAX: usize = 64;
 /// How often they are looked at.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -85,7 +85,7 @@ impl Server {
             );
             return Err(ErrorData::invalid_params(why, None));
         }
-        let server = self.for_session(); // not this session's own, which would keep itself
+        let server = self.for_session(self.ended.clone()); // not this session's own, which would keep itself
         tokio::spawn(ended.run_until_cancelled_owned(async move {
             while !peer.is_transport_closed() {
                 for uri in watch.changed(&server).await {
@@ -99,6 +99,23 @@ impl Server {
         Ok(())
     }
 
+    /// Tells a session of an older revision when the tools change, as long as it is there.
+    pub(super) fn watch_tools(&self, peer: Peer<RoleServer>) {
+        if !self.tools.can_change() {
+            return;
+        }
+        let (tools, mut version) = (self.tools.clone(), self.tools.version());
+        tokio::spawn(self.ended.clone().run_until_cancelled_owned(async move {
+            while !peer.is_transport_closed() {
+                tokio::time::sleep(LOOK_INTERVAL).await;
+                let before = std::mem::replace(&mut version, tools.version());
+                if before != version && peer.notify_tool_list_changed().await.is_err() {
+                    return; // the client has gone
+                }
+            }
+        }));
+    }
+
     /// Stops watching; that nothing was watched is no error.
     pub(super) fn unwatch(&self, uri: &str) {
         self.subscriptions.change(|watches| watches.remove(uri));
@@ -108,8 +125,17 @@ impl Server {
     pub(super) async fn watch_for(&self, context: &SubscriptionContext) {
         let uris = context.accepted().resource_subscriptions.clone().unwrap_or_default();
         let mut watch = Watch::new(self, uris).await;
+        let mut version = self.tools.version();
         loop {
-            for uri in watch.changed(self).await {
+            let changed = watch.changed(self).await;
+            let before = std::mem::replace(&mut version, self.tools.version());
+            if before != version
+                && context.accepted().tools_list_changed == Some(true)
+                && context.sink().notify_tool_list_changed().await.is_err()
+            {
+                return; // the client has gone
+            }
+            for uri in changed {
                 let note = ResourceUpdatedNotification::new(ResourceUpdatedNotificationParam::new(uri));
                 if context.sink().send(note.into()).await.is_err() {
                     return; // the client has gone

@@ -112,6 +112,11 @@ impl Question {
         self.query.is_stream()
     }
 
+    /// Whether it selects just every column of its table, each as it is.
+    pub fn selects_all(&self) -> bool {
+        self.query.selects_all()
+    }
+
     /// The largest part of it that boards can do by themselves.
     pub fn fragment(&self) -> Fragment {
         if self.without_pushdown { Fragment::All } else { self.query.fragment() }

@@ -85,6 +85,8 @@ pub(super) struct Usual {
     pub(super) cursor: Option<String>,
     pub(super) database: Option<String>,
     pub(super) is_strict: bool,
+    /// One board was asked, and the answer is its own: no name is beside it.
+    pub(super) is_plain: bool,
 }
 
 impl Usual {
@@ -115,6 +117,7 @@ impl Usual {
             cursor: text("cursor").map(str::to_string),
             database,
             is_strict: arguments.get("strict").and_then(Value::as_bool).unwrap_or(false),
+            is_plain: false,
         })
     }
 }

@@ -5,6 +5,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use serde_saphyr::Spanned;
 use std::{
+    hash::{DefaultHasher, Hash as _, Hasher as _},
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -194,6 +195,14 @@ pub(super) fn load(user_file: Option<&Path>) -> Result<Vec<Arc<Definition>>, Def
     Ok(tools)
 }
 
+/// Another number when the file has something else in it, or cannot be read any more. Its time would not tell two
+/// writes of one moment apart.
+pub(super) fn fingerprint(path: &Path) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    read(path).map_err(|error| error.to_string()).hash(&mut hasher);
+    hasher.finish()
+}
+
 fn read(path: &Path) -> Result<String, DefinitionError> {
     let read = || {
         if std::fs::metadata(path)?.len() > FILE_BYTES_MAX {
@@ -379,6 +388,14 @@ mod tests {
             (tool("    command: { type: get, template: get statsu }\n"), 5, "did you mean `status`?"),
             (tool("    command: { type: get, template: \"get tables where dbms = {db}\" }\n"), 5, "{db}"),
             (tool("    command: { type: sql, template: get status }\n"), 5, "type: get"),
+            (tool("    command: { type: get, template: \"get tables where dbms = {db\" }\n"), 5, "}"),
+            (tool("    command: { type: get, template: 7 }\n"), 5, "no command"),
+            (tool("    command: { type: get, template: \"get status\n"), 5, ""),
+            (tool("    command: { type: sql, template: \"sql demo \\\"SELECT x FROM t\" }\n"), 5, "command"),
+            (tool("    command: { type: get, template: get status, destination: moon }\n"), 5, "moon"),
+            (tool("    command: { type: get, template: get status, fast: true }\n"), 5, "fast"),
+            (tool(&format!("{get}    annotations: {{ read_only: maybe }}\n")), 6, "invalid boolean"),
+            (tool(&format!("{get}    hidden: tru\n")), 6, "invalid boolean"),
             (tool("    command: { type: internal, template: fly }\n"), 5, "boards, server"),
             (tool(&format!("{get}    input_schema: {{ type: array }}\n")), 6, "type: object"),
             (tool(&format!("{get}    input_schema: {{ properties: 7 }}\n")), 6, "JSON schema"),

@@ -6,7 +6,9 @@ use super::{
     definition::{Definition, Destination, Work},
     internal, listing,
     paging::{self, Ready, View},
-    sql, template,
+    sql,
+    stream::RowStream,
+    template,
 };
 use crate::{
     fault::{Fault, quoted},
@@ -14,7 +16,7 @@ use crate::{
     query::{Context, Select},
 };
 use serde_json::{Map, Value};
-use shared::command::{self, Command, Sql, nearest};
+use shared::command::{self, Command, Format, Sql, nearest};
 use std::{
     sync::Arc,
     time::{SystemTime, UNIX_EPOCH},
@@ -70,7 +72,54 @@ fn look_up(tools: &Tools, name: &str) -> Result<Arc<Definition>, Fault> {
     Err(Fault::new("unknown_tool", format!("there is no tool `{}`", quoted(name)), action))
 }
 
-/// Routes a line of the command language and runs it.
+/// What a line of the command language came to.
+#[derive(Debug)]
+pub(crate) enum Answered {
+    /// Rows of a SELECT, all of them.
+    Rows {
+        /// On their way.
+        rows: RowStream,
+        /// As the command says it.
+        format: Format,
+        /// As the command says it.
+        statistics: bool,
+    },
+    /// The answer, and what is to be said of it.
+    Items(Vec<String>),
+}
+
+/// Runs a line of the command language that is no tool's.
+pub(super) async fn command(
+    tools: &Tools,
+    text: &str,
+    boards: Option<Vec<String>>,
+    format: Format,
+    context: &Context,
+) -> Result<Answered, Fault> {
+    let mut usual = Usual { boards, ..Usual::default() };
+    let (text, parsed) = unwrapped(text, &mut usual)?;
+    let format = parsed.format().unwrap_or(format);
+    usual.format = Some(format);
+    usual.is_plain = usual.boards.as_ref().is_some_and(|boards| boards.len() == 1);
+    if let Command::Sql(sql) = &parsed {
+        let boards = usual.boards.as_deref();
+        let opening = RowStream::open(&tools.inner.lake, sql.dbms, sql.text, boards, context.clone());
+        let rows = Box::pin(opening).await.map_err(|fault| shifted(fault, text, sql.text))?;
+        return Ok(Answered::Rows { rows, format, statistics: sql.statistics });
+    }
+    Ok(Answered::Items(Box::pin(run_parsed(tools, None, text, &parsed, usual, context)).await?))
+}
+
+/// The place of a fault within a command, not within its SQL.
+fn shifted(mut fault: Fault, command: &str, sql: &str) -> Fault {
+    let begin = (sql.as_ptr() as usize).saturating_sub(command.as_ptr() as usize);
+    if let Some(position) = fault.details.get("position").and_then(Value::as_u64) {
+        fault.details.insert("position".into(), (position + begin as u64).into());
+    }
+    fault
+}
+
+/// A tool's line of the command language.
 async fn run_command(
     tools: &Tools,
     definition: &Definition,
@@ -78,9 +127,15 @@ async fn run_command(
     mut usual: Usual,
     context: &Context,
 ) -> Result<Vec<String>, Fault> {
+    let (text, parsed) = unwrapped(text, &mut usual)?;
+    run_parsed(tools, Some(definition), text, &parsed, usual, context).await
+}
+
+/// The command itself; `run client (…)` around it says for which boards.
+fn unwrapped<'t>(text: &'t str, usual: &mut Usual) -> Result<(&'t str, Command<'t>), Fault> {
     let parsed =
         command::parse(text).map_err(|failure| Fault::from(failure).with("command", quoted(text)))?;
-    let (text, parsed) = match parsed {
+    Ok(match parsed {
         Command::RunClient(run) => {
             let named: Vec<String> = run.boards().map(str::to_string).collect();
             if !named.is_empty() {
@@ -89,22 +144,36 @@ async fn run_command(
             (run.command, command::parse(run.command)?)
         }
         parsed => (text, parsed),
-    };
+    })
+}
+
+/// Routes a command and runs it.
+async fn run_parsed(
+    tools: &Tools,
+    definition: Option<&Definition>,
+    text: &str,
+    parsed: &Command<'_>,
+    usual: Usual,
+    context: &Context,
+) -> Result<Vec<String>, Fault> {
     let field = &tools.inner.lake.field;
-    match &parsed {
+    match parsed {
         Command::Sql(sql) => Box::pin(query(tools, sql, usual, context)).await,
-        Command::GetJobs(_) => Ok(vec![tools.inner.jobs.list().to_string()]),
+        Command::GetJobs(format) => {
+            let format = usual.format.or(*format).unwrap_or(Format::Mcp);
+            Ok(vec![tools.inner.jobs.written(format)])
+        }
         Command::GetColumns { dbms, table, .. } => {
             let having = field.boards_with(dbms, table, usual.boards.as_deref()).await?;
-            Box::pin(listing::run(standing(having), text, &parsed, &usual, context)).await
+            Box::pin(listing::run(standing(having), text, parsed, &usual, context)).await
         }
         Command::ExplainSql(sql) => {
             let asked = tools.inner.lake.plan(&select(sql, &usual, now_us()), context).await?;
-            Box::pin(listing::explain(asked, &parsed, &usual, context)).await
+            Box::pin(listing::explain(asked, parsed, &usual, context)).await
         }
         other if other.is_write() || !other.is_repeatable() => {
             let board = writable(tools, definition, &usual).await?;
-            let written = Box::pin(listing::run(vec![board.clone()], text, &parsed, &usual, context)).await;
+            let written = Box::pin(listing::run(vec![board.clone()], text, parsed, &usual, context)).await;
             if matches!(other, Command::CreateTable(_)) {
                 board.board.forget_catalogue();
             }
@@ -112,14 +181,14 @@ async fn run_command(
         }
         _ => {
             let boards = field.standing(usual.boards.as_deref()).await?;
-            Box::pin(listing::run(boards, text, &parsed, &usual, context)).await
+            Box::pin(listing::run(boards, text, parsed, &usual, context)).await
         }
     }
 }
 
 /// The one board that a write is for, if it may be written to.
-async fn writable(tools: &Tools, definition: &Definition, usual: &Usual) -> Result<Standing, Fault> {
-    if definition.annotations.read_only {
+async fn writable(tools: &Tools, definition: Option<&Definition>, usual: &Usual) -> Result<Standing, Fault> {
+    if let Some(definition) = definition.filter(|definition| definition.annotations.read_only) {
         let message = format!("`{}` only reads, and this command changes something", definition.name);
         let action = "use a tool for it; one of your own needs annotations: { read_only: false }";
         return Err(Fault::new("write_refused", message, action));

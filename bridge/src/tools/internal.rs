@@ -79,7 +79,7 @@ async fn boards(tools: &Tools, context: &Context) -> Result<Value, Fault> {
 fn server(tools: &Tools) -> Value {
     let boards = tools.inner.lake.field.boards();
     let up = boards.iter().filter(|board| matches!(board.session.state(), State::Up(_))).count();
-    json!({
+    let mut info = json!({
         "name": "picolake",
         "version": env!("CARGO_PKG_VERSION"),
         "wire_versions": [version::MIN, version::CURRENT],
@@ -90,5 +90,9 @@ fn server(tools: &Tools) -> Value {
         "characters_max": CHARACTERS_MAX,
         "exports": tools.inner.jobs.can_export(),
         "writes_allowed": tools.inner.options.allow_writes,
-    })
+    });
+    if let Some(fault) = tools.file_fault() {
+        info["tools_file_fault"] = Printable(&fault).to_string().into();
+    }
+    info
 }

@@ -42,6 +42,14 @@ struct Told {
 /// What each board answered, in the field's order.
 type Answers = Vec<(String, Told)>;
 
+/// How rows are written.
+struct Style {
+    shape: Shape,
+    format: Format,
+    /// They are one board's own: no name is beside them, and none is left out.
+    is_plain: bool,
+}
+
 /// A cell that is kept.
 #[derive(Clone, Debug, PartialEq)]
 enum OwnedCell {
@@ -93,9 +101,10 @@ pub(super) async fn run(
     let text = if has_rows {
         let nodes = u32::try_from(told.len()).unwrap_or(u32::MAX);
         let time_us = u64::try_from(start.elapsed().as_micros()).unwrap_or(u64::MAX);
-        return rows(&told, Shape::of(command), format, &Statistics { time_us, nodes }, notes);
+        let style = Style { shape: Shape::of(command), format, is_plain: usual.is_plain };
+        return rows(&told, style, &Statistics { time_us, nodes }, notes);
     } else {
-        objects(&told, format)
+        objects(&told, format, usual.is_plain)
     };
     if text.chars().count() > CHARACTERS_MAX {
         let message = format!("the answer has more than {CHARACTERS_MAX} characters");
@@ -139,7 +148,8 @@ pub(super) async fn explain(
     told.push((HERE.into(), Told { rows: rows_here, ..Told::default() }));
     let nodes = u32::try_from(legs.len()).unwrap_or(u32::MAX);
     let time_us = u64::try_from(start.elapsed().as_micros()).unwrap_or(u64::MAX);
-    rows(&told, Shape::of(command), format, &Statistics { time_us, nodes }, notes)
+    let style = Style { shape: Shape::of(command), format, is_plain: false };
+    rows(&told, style, &Statistics { time_us, nodes }, notes)
 }
 
 /// Whose answer is there, and whose is missing. An error if no board answered, or strictly, if one did not.
@@ -228,12 +238,12 @@ async fn ask(board: &Board, text: &str, format: Format, context: &Context) -> Re
 /// Rows of all boards under the caps of a call. Lists of names are united; other rows say whose they are.
 fn rows(
     told: &[(String, Told)],
-    shape: Shape,
-    format: Format,
+    Style { shape, format, is_plain }: Style,
     statistics: &Statistics,
     mut notes: Notes,
 ) -> Result<Vec<String>, Fault> {
-    let is_united = matches!(shape, Shape::Databases | Shape::Tables | Shape::Columns | Shape::Blockchain(_));
+    let is_united =
+        is_plain || matches!(shape, Shape::Databases | Shape::Tables | Shape::Columns | Shape::Blockchain(_));
     let own = told.iter().map(|(_, told)| &told.columns).find(|columns| !columns.is_empty());
     let mut columns: Vec<Column<'_>> = own.into_iter().flatten().map(OwnedColumn::borrowed).collect();
     if !is_united {
@@ -245,7 +255,7 @@ fn rows(
             let mut row: Vec<Value<'_>> = row.iter().map(OwnedCell::value).collect();
             if !is_united {
                 row.insert(0, Value::Text(board));
-            } else if cells.contains(&row) {
+            } else if !is_plain && cells.contains(&row) {
                 continue;
             }
             cells.push(row);
@@ -271,7 +281,7 @@ fn rows(
 }
 
 /// Statuses, versions and texts of all boards.
-fn objects(told: &[(String, Told)], format: Format) -> String {
+fn objects(told: &[(String, Told)], format: Format, is_plain: bool) -> String {
     let mut texts: Vec<&String> = told.iter().flat_map(|(_, told)| &told.texts).collect();
     if !texts.is_empty() {
         // Help is the same everywhere.
@@ -282,6 +292,11 @@ fn objects(told: &[(String, Told)], format: Format) -> String {
             is_new
         });
         return texts.iter().map(|text| text.as_str()).collect::<Vec<_>>().join("\n");
+    }
+    if is_plain {
+        let objects: Vec<&str> =
+            told.iter().flat_map(|(_, told)| &told.objects).map(String::as_str).collect();
+        return objects.join("\n");
     }
     let named = told.iter().flat_map(|(board, told)| told.objects.iter().map(move |object| (board, object)));
     if format == Format::Table {

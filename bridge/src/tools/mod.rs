@@ -23,16 +23,18 @@ pub use crate::{
     query::{Context, Progress, ProgressSender},
 };
 pub use definition::{Annotations, Definition, DefinitionError};
+pub(crate) use executor::Answered;
 pub use page::{CHARACTERS_MAX, ROWS_DEFAULT, ROWS_MAX};
 pub use stream::{RowStream, RowsJson};
 
 use crate::{field::Field, jobs::Jobs, query::Lake};
 use serde_json::{Map, Value};
+use shared::command::Format;
 use snapshot::Snapshots;
 use std::{
-    path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
-    time::{Duration, SystemTime},
+    path::PathBuf,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 use tokio::time::Instant;
 
@@ -108,19 +110,24 @@ pub enum ToolsError {
 struct Set {
     tools: Vec<Arc<Definition>>,
     looked_at: Instant,
-    modified: Option<SystemTime>,
+    /// Of what the file had when it was looked at.
+    fingerprint: Option<u64>,
+    /// What was wrong with it then.
+    fault: Option<String>,
+    /// Counts the times that the tools have changed.
+    version: u64,
 }
 
 impl Tools {
     /// Reads the definitions. The standard tools are always there.
     pub fn new(field: Field, options: Options) -> Result<Self, ToolsError> {
-        let modified = options.user_file.as_deref().and_then(modified);
+        let fingerprint = options.user_file.as_deref().map(definition::fingerprint);
         let tools = definition::load(options.user_file.as_deref())?;
         let jobs =
             Jobs::new(options.export_folder.as_deref(), options.export_bytes_max).map_err(|source| {
                 ToolsError::ExportFolder { path: options.export_folder.clone().unwrap_or_default(), source }
             })?;
-        let set = Set { tools, looked_at: Instant::now(), modified };
+        let set = Set { tools, looked_at: Instant::now(), fingerprint, fault: None, version: 0 };
         let lake = Lake { field, without_pushdown: options.without_pushdown };
         let inner = Inner { lake, options, set: Mutex::new(set), snapshots: Mutex::default(), jobs };
         Ok(Self { inner: Arc::new(inner) })
@@ -129,21 +136,43 @@ impl Tools {
     /// The tools there are, in their order. A user's file that has changed is read again; while it is wrong the
     /// tools stay as they were.
     pub fn list(&self) -> Vec<Arc<Definition>> {
+        self.now().tools.clone()
+    }
+
+    /// A number that is another one when the tools have changed.
+    pub fn version(&self) -> u64 {
+        self.now().version
+    }
+
+    /// What is wrong with the user's file, so that the tools are still those of before.
+    pub fn file_fault(&self) -> Option<String> {
+        self.now().fault.clone()
+    }
+
+    /// Whether there is a user's file, which may change.
+    pub fn can_change(&self) -> bool {
+        self.inner.options.user_file.is_some()
+    }
+
+    fn now(&self) -> MutexGuard<'_, Set> {
         let mut set = self.inner.set.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(path) = &self.inner.options.user_file
             && set.looked_at.elapsed() >= FILE_LOOK_INTERVAL
         {
             set.looked_at = Instant::now();
-            let modified = modified(path);
-            if modified != set.modified {
-                set.modified = modified;
+            let fingerprint = Some(definition::fingerprint(path));
+            if fingerprint != set.fingerprint {
+                set.fingerprint = fingerprint;
                 match definition::load(Some(path)) {
-                    Ok(tools) => set.tools = tools,
-                    Err(error) => tracing::warn!(%error, "the tools stay as they were"),
+                    Ok(tools) => (set.tools, set.fault, set.version) = (tools, None, set.version + 1),
+                    Err(error) => {
+                        tracing::warn!(%error, "the tools stay as they were");
+                        set.fault = Some(error.to_string());
+                    }
                 }
             }
         }
-        set.tools.clone()
+        set
     }
 
     /// Calls a tool. Whatever happens, there is an outcome within the context's deadline.
@@ -157,9 +186,27 @@ impl Tools {
         &self.inner.lake.field
     }
 
+    /// How they were set up.
+    pub(crate) fn options(&self) -> &Options {
+        &self.inner.options
+    }
+
     /// The jobs.
     pub fn jobs(&self) -> &Jobs {
         &self.inner.jobs
+    }
+
+    /// Runs a line of the command language on the boards that are named, or on all. Where one is named, the answer is
+    /// that board's own. What is written to a board is up to its configuration.
+    pub(crate) async fn command(
+        &self,
+        text: &str,
+        boards: Option<Vec<String>>,
+        format: Format,
+        context: Context,
+    ) -> Result<Answered, ToolError> {
+        let called = Box::pin(executor::command(self, text, boards, format, &context));
+        context.whole(called).await?
     }
 
     /// Streams the whole answer to a SELECT, batch by batch.
@@ -187,10 +234,6 @@ impl Tools {
         };
         Box::pin(RowStream::open(lake, &database, sql, boards, context)).await
     }
-}
-
-fn modified(path: &Path) -> Option<SystemTime> {
-    std::fs::metadata(path).and_then(|metadata| metadata.modified()).ok()
 }
 
 #[cfg(test)]

@@ -1,12 +1,14 @@
 //! One page of an answer: rows as text under the caps of a call, and what is to be said of them.
 
-use crate::fault::Fault;
+use crate::{
+    fault::Fault,
+    query::{OwnedColumn, Question},
+};
 use serde_json::{Map, Value, json};
 use shared::{
     command::Format,
     format::{RowsFormat, Shape, Statistics},
-    limits::{COLUMNS_MAX, NAME_BYTES_MAX, TEXT_BYTES_MAX},
-    schema::Column,
+    schema::{Column, TIME_COLUMN},
     time::Utc,
     value::Value as Cell,
 };
@@ -21,12 +23,32 @@ pub const CHARACTERS_MAX: usize = 40_000;
 const NOTES_CHARACTERS_MAX: usize = 4_000;
 /// Characters of the rows.
 const DATA_CHARACTERS_MAX: usize = CHARACTERS_MAX - NOTES_CHARACTERS_MAX;
-/// Characters of one row: a name and a text in each column, every character of both escaped.
-const ROW_CHARACTERS_MAX: usize = COLUMNS_MAX * 6 * (NAME_BYTES_MAX + TEXT_BYTES_MAX + 2);
 /// Boards that are named in what is said of an answer.
 const BOARDS_NAMED_MAX: usize = 16;
 /// Characters of what is said of a board that failed.
 const REASON_CHARACTERS_MAX: usize = 120;
+
+/// Characters of a moment, at the least: `"1970-01-01T00:00:00Z"`.
+const MOMENT_CHARACTERS_MIN: usize = 22;
+
+/// Rows at most that a page has room for when every column of a table is selected. Boards need not read more.
+pub(super) fn rows_that_fit(format: Format, question: &Question) -> u64 {
+    if question.selects_all() { table_rows_that_fit(format, &question.answer) } else { ROWS_MAX }
+}
+
+fn table_rows_that_fit(format: Format, columns: &[OwnedColumn]) -> u64 {
+    if format == Format::Table || columns.is_empty() {
+        return ROWS_MAX;
+    }
+    // `{"timestamp":"…","x":0},` with the shortest values there are.
+    let cell = |column: &OwnedColumn| {
+        let is_time = column.name == TIME_COLUMN.name; // the only one that is never NULL
+        let value = if is_time { MOMENT_CHARACTERS_MIN } else { 1 };
+        "\"\":,".len() + column.name.chars().count() + value
+    };
+    let row_characters = "{}".len() + columns.iter().map(cell).sum::<usize>();
+    (DATA_CHARACTERS_MAX / row_characters) as u64
+}
 
 /// Writes rows until there are too many of them or they are too long.
 #[derive(Debug)]
@@ -73,12 +95,14 @@ impl<'c> PageWriter<'c> {
             return false;
         }
         let (room, len) = (DATA_CHARACTERS_MAX - self.characters.min(DATA_CHARACTERS_MAX), self.text.len());
-        let before = (room < ROW_CHARACTERS_MAX).then(|| self.rows.clone());
-        let written = self.rows.row(cells, &mut self.text);
+        if self.rows.row(cells, &mut self.text).is_err() {
+            self.text.truncate(len); // more different values than `extract` can sort: none was added
+            return false;
+        }
         let characters = self.text[len..].chars().count();
-        if written.is_err() || characters > room {
+        if characters > room {
             self.text.truncate(len);
-            self.rows = before.unwrap_or_else(|| self.rows.clone());
+            self.rows.take_back();
             return false;
         }
         self.characters += characters;
@@ -179,4 +203,36 @@ impl Notes {
 /// Why a board's part is missing.
 pub(super) fn reason(fault: &Fault) -> Value {
     fault.to_string().chars().take(REASON_CHARACTERS_MAX).collect::<String>().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use shared::value::ColumnType;
+
+    /// How many of these rows a page takes.
+    fn taken(format: Format, columns: &[Column<'_>], cells: &[Cell<'_>]) -> u64 {
+        let mut page = PageWriter::new(Shape::Query { statistics: false }, format, columns, u64::MAX);
+        while page.push(cells) {}
+        assert!(page.text.chars().count() <= DATA_CHARACTERS_MAX);
+        page.given
+    }
+
+    #[test]
+    fn a_page_takes_no_more_rows_than_are_said_to_fit() {
+        let column = |name, kind| Column { name, kind, unit: "" };
+        let columns = [column("timestamp", ColumnType::Timestamp), column("°", ColumnType::Int)];
+        let info = columns.map(|column| OwnedColumn {
+            name: column.name.into(),
+            kind: column.kind,
+            unit: String::new(),
+        });
+        let shortest = [Cell::Timestamp(0), Cell::Int(0)];
+        let longer = [Cell::Timestamp(1), Cell::Null];
+        let fit = table_rows_that_fit(Format::Mcp, &info);
+        assert_eq!(taken(Format::Mcp, &columns, &shortest), fit, "not one row fewer");
+        assert!(taken(Format::Mcp, &columns, &longer) < fit);
+        assert!(taken(Format::Json, &columns, &shortest) <= table_rows_that_fit(Format::Json, &info));
+        assert_eq!(table_rows_that_fit(Format::Table, &info), ROWS_MAX);
+    }
 }

@@ -3,7 +3,7 @@
 use super::{
     Tools,
     arguments::Usual,
-    page::{Notes, PageWriter, ROWS_DEFAULT, ROWS_MAX, reason},
+    page::{Notes, PageWriter, ROWS_DEFAULT, ROWS_MAX, reason, rows_that_fit},
     snapshot::{Position, Rest, Snapshot, write_cursor},
 };
 use crate::{
@@ -246,7 +246,8 @@ async fn scanned(
     {
         rows.start = position.next.min(rows.end);
     }
-    let limit = rows_wanted(question, position, view.rows_max);
+    let rows_max = view.rows_max.min(rows_that_fit(view.format, question));
+    let limit = rows_wanted(question, position, rows_max);
     let opened = Scan::open(question, question.fragment(), asked, Some(limit), context, Class::Interactive);
     let mut scan = opened.await?;
     let columns: Vec<Column<'_>> = question.answer.iter().map(OwnedColumn::borrowed).collect();

@@ -83,6 +83,14 @@ impl RowStream {
         }
     }
 
+    /// Whether the clocks of all boards are set.
+    pub(crate) fn is_clock_set(&self) -> bool {
+        match &self.source {
+            Source::Scan(scan, _) => scan.clock_set,
+            Source::Joined(joined) => joined.clock_set,
+        }
+    }
+
     /// The next rows as JSON, or the end.
     pub async fn next(&mut self) -> Result<Option<RowsJson>, Fault> {
         while let Some(batch) = self.next_batch().await? {

@@ -95,6 +95,14 @@ impl<M: Memory> Query<M> {
         }
     }
 
+    /// Whether the outputs are the columns of the table, each as it is.
+    pub fn selects_all(&self) -> bool {
+        let is_column =
+            |(index, output): (u8, &Output)| self.select.tree.node(output.node) == Node::Column(index);
+        let width = self.plan.kinds.len();
+        width > 0 && self.plan.outputs.len() == width && (0..).zip(&self.plan.outputs).all(is_column)
+    }
+
     fn has(&self, is_such: impl Fn(&AggregateUse) -> bool) -> bool {
         self.plan.aggregates.iter().any(is_such)
     }

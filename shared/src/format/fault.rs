@@ -1,5 +1,6 @@
 //! What went wrong, under the command it is about.
 
+use super::is_unseen;
 use crate::message::WireError;
 use core::fmt::{self, Write};
 
@@ -20,7 +21,7 @@ pub fn write_fault(command: &str, error: &WireError<'_>, out: &mut impl Write) -
         let shown = before.chars().count().min(CONTEXT_CHARS);
         for c in before.chars().skip(before.chars().count() - shown).chain(behind.chars().take(CONTEXT_CHARS))
         {
-            out.write_char(if c.is_control() { ' ' } else { c })?;
+            out.write_char(if is_unseen(c) { ' ' } else { c })?;
         }
         write!(out, "\n{:shown$}^ ", "")?;
     }
@@ -28,7 +29,7 @@ pub fn write_fault(command: &str, error: &WireError<'_>, out: &mut impl Write) -
     if !error.hint.is_empty() {
         out.write_str(": ")?;
         for c in error.hint.chars() {
-            out.write_char(if c.is_control() { ' ' } else { c })?;
+            out.write_char(if is_unseen(c) { ' ' } else { c })?;
         }
     }
     Ok(())

@@ -18,4 +18,4 @@ mod value;
 pub use fault::write_fault;
 pub use object::{FIELDS_MAX, Object};
 pub use rows::{RowsFormat, Shape, Statistics};
-pub use value::{Printable, write_cell, write_json_text, write_json_value};
+pub use value::{Printable, is_unseen, write_cell, write_json_text, write_json_value};

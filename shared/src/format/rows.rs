@@ -191,6 +191,11 @@ impl<'c> RowsFormat<'c> {
         }
     }
 
+    /// The last row does not count: whoever keeps the text has cut it off there.
+    pub fn take_back(&mut self) {
+        self.rows = self.rows.saturating_sub(1);
+    }
+
     /// What stands behind the last row.
     pub fn end(&mut self, statistics: &Statistics, out: &mut impl Write) -> fmt::Result {
         if let Some(column) = self.extract() {

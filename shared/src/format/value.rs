@@ -8,44 +8,87 @@ pub fn write_json_value(value: &Value<'_>, out: &mut impl Write) -> fmt::Result 
     match value {
         Value::Null => out.write_str("null"),
         Value::Bool(v) => write!(out, "{v}"),
-        Value::Int(v) => write!(out, "{v}"),
+        Value::Int(v) => write_int(*v, out),
         Value::Float32(v) if v.is_finite() => write!(out, "{v:?}"),
         Value::Float64(v) if v.is_finite() => write!(out, "{v:?}"),
         Value::Float32(_) | Value::Float64(_) => out.write_str("null"),
-        Value::Timestamp(v) => write!(out, "\"{}\"", Utc(*v)),
+        Value::Timestamp(v) => {
+            out.write_char('"')?;
+            Utc(*v).write(out)?;
+            out.write_char('"')
+        }
         Value::Text(v) => write_json_text(v, out),
     }
 }
 
-/// Text as a JSON string.
-pub fn write_json_text(text: &str, out: &mut impl Write) -> fmt::Result {
-    out.write_char('"')?;
-    for c in text.chars() {
-        match c {
-            '"' => out.write_str("\\\"")?,
-            '\\' => out.write_str("\\\\")?,
-            '\n' => out.write_str("\\n")?,
-            '\r' => out.write_str("\\r")?,
-            '\t' => out.write_str("\\t")?,
-            c if c.is_control() => write!(out, "\\u{:04x}", c as u32)?,
-            c => out.write_char(c)?,
+/// Whether a character is not seen as itself: control characters, those that turn the direction of the text around
+/// them or have no width, line ends of other kinds, and the tags that repeat ASCII unseen. A device's text that has
+/// them could show a person something else than it is.
+pub fn is_unseen(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+}
+
+/// A whole number. Most cells are one, and the general way to write numbers takes three times as long.
+fn write_int(value: i64, out: &mut impl Write) -> fmt::Result {
+    let mut digits = [0; 20]; // as many as i64::MIN has, and its sign
+    let (mut rest, mut at) = (value.unsigned_abs(), digits.len());
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        if rest == 0 {
+            break;
         }
     }
+    if value < 0 {
+        at -= 1;
+        digits[at] = b'-';
+    }
+    out.write_str(core::str::from_utf8(&digits[at..]).unwrap_or_default())
+}
+
+/// Text as a JSON string; characters that are not seen are escaped.
+pub fn write_json_text(text: &str, out: &mut impl Write) -> fmt::Result {
+    out.write_char('"')?;
+    let mut rest = text;
+    while let Some(at) = rest.find(|c: char| c == '"' || c == '\\' || is_unseen(c)) {
+        let (plain, escaped) = rest.split_at(at);
+        out.write_str(plain)?;
+        let mut chars = escaped.chars();
+        match chars.next() {
+            Some('\n') => out.write_str("\\n")?,
+            Some('\r') => out.write_str("\\r")?,
+            Some('\t') => out.write_str("\\t")?,
+            Some(c) if is_unseen(c) => {
+                c.encode_utf16(&mut [0; 2]).iter().try_for_each(|unit| write!(out, "\\u{unit:04x}"))?;
+            }
+            Some(c) => {
+                out.write_char('\\')?;
+                out.write_char(c)?;
+            }
+            None => {}
+        }
+        rest = chars.as_str();
+    }
+    out.write_str(rest)?;
     out.write_char('"')
 }
 
-/// One value for a person; control characters of a device's text are escaped.
+/// One value for a person; characters of a device's text that are not seen are escaped.
 pub fn write_cell(value: &Value<'_>, out: &mut impl Write) -> fmt::Result {
     match value {
         Value::Text(text) => text.chars().try_for_each(|c| {
-            if c.is_control() { write!(out, "{}", c.escape_default()) } else { out.write_char(c) }
+            if is_unseen(c) { write!(out, "{}", c.escape_default()) } else { out.write_char(c) }
         }),
-        Value::Timestamp(v) => write!(out, "{}", Utc(*v)),
+        Value::Timestamp(v) => Utc(*v).write(out),
         other => write_json_value(other, out),
     }
 }
 
-/// A device's text for a person: prints with its control characters escaped, as [`write_cell`] does.
+/// A device's text for a person: prints with what is not seen escaped, as [`write_cell`] does.
 #[derive(Clone, Copy, Debug)]
 pub struct Printable<'a>(pub &'a str);
 
@@ -117,6 +160,17 @@ mod tests {
                 assert!(!text.contains('+') && text.len() <= 25, "{text}");
             }
         }
+    }
+
+    #[test]
+    fn what_is_not_seen_is_escaped_and_reads_back() {
+        let text = "a\u{202e}b\u{200b}\u{2028}\u{2066}\u{feff}\u{e0041}\u{7f}é日";
+        let written = json(Value::Text(text));
+        assert_eq!(written, r#""a\u202eb\u200b\u2028\u2066\ufeff\udb40\udc41\u007fé日""#);
+        let mut cell = String::new();
+        write_cell(&Value::Text(text), &mut cell).unwrap();
+        assert_eq!(cell, r"a\u{202e}b\u{200b}\u{2028}\u{2066}\u{feff}\u{e0041}\u{7f}é日");
+        assert!(!written.contains(is_unseen) && !cell.contains(is_unseen));
     }
 
     #[test]

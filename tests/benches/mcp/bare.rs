@@ -1,4 +1,4 @@
-//! The floor: a server of bare rmcp with a tool that does nothing and one that returns a text it was given.
+//! The floor: a server of bare rmcp with a tool that does nothing and one that returns texts it was given.
 
 use axum::serve::ListenerExt as _;
 use rmcp::{
@@ -17,14 +17,14 @@ use rmcp::{
 };
 use std::{error::Error, sync::Arc};
 
-/// Says that this program is to be such a server, over `stdio` or `http`.
+/// Says that this program is to be such a server, over `stdio` or `HTTP`.
 pub(crate) const WAY_VARIABLE: &str = "PICOLAKE_BENCH_BARE";
-/// The file with the text.
-pub(crate) const TEXT_VARIABLE: &str = "PICOLAKE_BENCH_TEXT";
+/// The file with the texts: in JSON, a list of answers, each a list of items.
+pub(crate) const TEXTS_VARIABLE: &str = "PICOLAKE_BENCH_TEXTS";
 
 #[derive(Clone)]
 struct Bare {
-    text: Arc<str>,
+    answers: Arc<[Vec<String>]>,
 }
 
 impl ServerHandler for Bare {
@@ -37,18 +37,21 @@ impl ServerHandler for Bare {
         request: CallToolRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let text = if request.name == "text" { &*self.text } else { "ok" };
-        Ok(CallToolResult::success(vec![ContentBlock::text(text)]).into())
+        let page = request.arguments.as_ref().and_then(|arguments| arguments.get("page")?.as_u64());
+        let answer = page.and_then(|page| self.answers.get(usize::try_from(page).ok()?));
+        let content = match answer {
+            Some(items) => items.iter().map(ContentBlock::text).collect(),
+            None => vec![ContentBlock::text("ok")],
+        };
+        Ok(CallToolResult::success(content).into())
     }
 }
 
 /// Serves until the client leaves or the process is ended.
 pub(crate) async fn serve(way: &str) -> Result<(), Box<dyn Error>> {
-    let text = match std::env::var_os(TEXT_VARIABLE) {
-        Some(path) => std::fs::read_to_string(path)?,
-        None => String::new(),
-    };
-    let server = Bare { text: text.into() };
+    let path = std::env::var_os(TEXTS_VARIABLE).ok_or("no file with texts")?;
+    let answers: Vec<Vec<String>> = serde_json::from_str(&std::fs::read_to_string(path)?)?;
+    let server = Bare { answers: answers.into() };
     if way == "stdio" {
         server.serve(stdio_pipes()).await?.waiting().await?;
         return Ok(());

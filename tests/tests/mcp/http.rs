@@ -1,7 +1,7 @@
 //! Plain HTTP: the older SSE pair, `POST /query`, and those who should not get in.
 
 use futures_util::{Stream, StreamExt as _};
-use picolake_tests::{program, serving::Serving};
+use picolake_tests::serving::Serving;
 use reqwest::{Client, RequestBuilder, Response, StatusCode};
 use serde_json::{Value, json};
 use std::pin::Pin;
@@ -167,7 +167,7 @@ async fn without_the_right_token_there_is_nothing_but_health() {
 
 #[test]
 fn an_address_for_others_without_a_token_is_refused() {
-    let output = std::process::Command::new(program())
+    let output = picolake_tests::picolake()
         .args(["serve", "--demo", "--http", "0.0.0.0:0"])
         .env_remove("PICOLAKE_TOKEN")
         .output()
@@ -210,4 +210,33 @@ async fn one_session_too_many_is_refused() {
         assert_eq!(begin().await, StatusCode::OK);
     }
     assert_eq!(begin().await, StatusCode::TOO_MANY_REQUESTS);
+}
+
+#[tokio::test]
+async fn a_name_that_is_allowed_is_allowed_on_every_route_and_no_other_is() {
+    let server = Serving::start(&["--demo", "--allow-host", "Lake.Example"]);
+    let client = Client::new();
+    for route in ROUTES.into_iter().chain([("GET", "/healthz")]) {
+        for (host, origin, is_allowed) in [
+            ("lake.example", None, true),
+            ("LAKE.example:50051", Some("https://lake.example"), true),
+            ("localhost", Some("http://lake.example:8080"), true),
+            ("lake.example.evil.example", None, false),
+            ("evil.example", Some("https://lake.example"), false),
+            ("lake.example", Some("https://evil.example"), false),
+            ("lake.example", Some("null"), false),
+        ] {
+            let mut request = request(&client, &server, route).header("host", host);
+            if let Some(origin) = origin {
+                request = request.header("origin", origin);
+            }
+            let answer = request.send().await.unwrap();
+            let is_refused = answer.status() == StatusCode::FORBIDDEN;
+            assert_eq!(is_refused, !is_allowed, "{route:?} {host} {origin:?}: {}", answer.status());
+            if is_refused {
+                let told = answer.text().await.unwrap();
+                assert!(told.contains("--allow-host NAME") && !told.contains("demo"), "{told}");
+            }
+        }
+    }
 }

@@ -106,7 +106,7 @@ fn a_client_that_asks_for_progress_is_told_before_the_answer() {
 
 #[test]
 fn a_client_that_leaves_at_once_is_no_error() {
-    let mut process = std::process::Command::new(picolake_tests::program())
+    let mut process = picolake_tests::picolake()
         .args(["serve", "--stdio", "--demo"])
         .stdin(std::process::Stdio::null())
         .stdout(std::process::Stdio::piped())
@@ -120,7 +120,7 @@ struct Simulated(std::process::Child);
 
 impl Simulated {
     fn start(address: &str) -> (Self, String) {
-        let mut process = std::process::Command::new(picolake_tests::program())
+        let mut process = picolake_tests::picolake()
             .args(["sim", "--tcp", address])
             .stdout(std::process::Stdio::piped())
             .spawn()
@@ -167,4 +167,37 @@ fn a_subscriber_is_told_when_a_board_goes_and_comes_back() {
     server.end_input();
     assert_eq!(server.receive(), None);
     assert!(server.wait().success());
+}
+
+#[test]
+fn a_client_is_told_when_the_tools_change_and_a_wrong_file_changes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("tools.yaml");
+    let tools = |name: &str| {
+        let text = format!(
+            "tools:\n  - name: {name}\n    description: x\n    command: {{ type: get, template: get status }}\n"
+        );
+        std::fs::write(&file, text).unwrap();
+    };
+    tools("first_of_mine");
+    let mut server = Piped::start(&["--demo", "--tools", file.to_str().unwrap()]);
+    let ask = |server: &mut Piped, id: u64, method: &str, params: serde_json::Value| {
+        server.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
+        server.receive().unwrap().to_string()
+    };
+    assert!(ask(&mut server, 1, "tools/list", json!({})).contains("first_of_mine"));
+    std::fs::write(&file, "tools: [{name: first_of_mine, hidden: tru}]").unwrap();
+    let told = loop {
+        let told = ask(&mut server, 2, "tools/call", json!({"name": "server_info"}));
+        if told.contains("tools_file_fault") {
+            break told; // it looks every few seconds
+        }
+    };
+    assert!(told.contains("tools.yaml:1: "), "{told}");
+    assert!(ask(&mut server, 3, "tools/list", json!({})).contains("first_of_mine"), "the tools stay");
+    tools("second_of_mine");
+    assert_eq!(server.receive().unwrap()["method"], "notifications/tools/list_changed");
+    let listed = ask(&mut server, 4, "tools/list", json!({}));
+    assert!(listed.contains("second_of_mine") && !listed.contains("first_of_mine"), "{listed}");
+    assert!(!ask(&mut server, 5, "tools/call", json!({"name": "server_info"})).contains("tools_file_fault"));
 }

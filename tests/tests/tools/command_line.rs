@@ -1,14 +1,14 @@
 //! `picolake query` and `picolake call`, as a person types them, on the simulated field.
 
-use picolake_tests::program;
+use picolake_tests::picolake;
 use serde_json::Value;
 use std::{
     io::Write as _,
-    process::{Command, Output, Stdio},
+    process::{Output, Stdio},
 };
 
 fn run(arguments: &[&str], input: &str) -> Output {
-    let mut process = Command::new(program())
+    let mut process = picolake()
         .args(arguments)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

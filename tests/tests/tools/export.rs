@@ -114,3 +114,49 @@ fn an_export_whose_board_goes_away_fails_and_leaves_nothing() {
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
     });
 }
+
+/// A disk of its own, so small that it is soon full.
+struct SmallDisk(tempfile::TempDir);
+
+impl SmallDisk {
+    /// None where this user must not mount one.
+    fn mount() -> Option<Self> {
+        let folder = tempfile::tempdir().unwrap();
+        let mounted = std::process::Command::new("mount")
+            .args(["-t", "tmpfs", "-o", "size=64k", "tmpfs"])
+            .arg(folder.path())
+            .output();
+        mounted.is_ok_and(|mounted| mounted.status.success()).then_some(Self(folder))
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let unmounted = std::process::Command::new("umount").arg(self.0.path()).status();
+        assert!(unmounted.is_ok_and(|status| status.success()), "{:?} is still mounted", self.0.path());
+    }
+}
+
+#[test]
+fn an_export_that_fills_the_disk_fails_with_the_reason_and_leaves_nothing() {
+    let Some(disk) = SmallDisk::mount() else {
+        println!("skipped: this user cannot mount a small disk");
+        return;
+    };
+    in_virtual_time(async {
+        let (_boards, tools) = exporting(disk.0.path(), None).await;
+        let job = answer(&tools, "export", json!({"table": "vibration", "file": "x.csv"})).await.remove(0);
+        let status = ended(&tools, &job).await;
+        assert_eq!(
+            (&status["state"], &status["failure"]["code"]),
+            (&json!("failed"), &json!("export_failed"))
+        );
+        let failure = status["failure"].to_string();
+        assert!(failure.contains("the disk is full") && failure.contains("make room"), "{failure}");
+        assert_eq!(std::fs::read_dir(disk.0.path()).unwrap().count(), 0);
+        // There is room again for what fits.
+        let few = json!({"table": "power", "select": ["voltage"], "file": "few.csv"});
+        let job = answer(&tools, "export", few).await.remove(0);
+        assert_eq!(ended(&tools, &job).await["state"], "complete");
+    });
+}

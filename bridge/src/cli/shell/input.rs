@@ -10,7 +10,7 @@ use rustyline::{
 use std::{
     io::{self, IsTerminal as _},
     path::PathBuf,
-    sync::mpsc as thread,
+    sync::{Arc, Mutex, PoisonError, mpsc as thread},
 };
 use tokio::sync::mpsc;
 
@@ -23,13 +23,25 @@ pub(crate) struct Input {
     prompts: thread::Sender<String>,
     lines: mpsc::Receiver<io::Result<String>>,
     is_terminal: bool,
+    names: Names,
+}
+
+/// Names of databases, tables, columns and boards, as far as they are known.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Names(Arc<Mutex<Vec<String>>>);
+
+impl Names {
+    pub(crate) fn set(&self, names: Vec<String>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = names;
+    }
 }
 
 impl Input {
     /// Reads from standard input, whatever that is.
     pub(crate) fn open() -> anyhow::Result<Self> {
         let is_terminal = io::stdin().is_terminal();
-        let mut source = if is_terminal { Source::terminal()? } else { Source::Pipe };
+        let names = Names::default();
+        let mut source = if is_terminal { Source::terminal(names.clone())? } else { Source::Pipe };
         let (prompts, asked) = thread::channel::<String>();
         let (found, lines) = mpsc::channel(1);
         std::thread::Builder::new().name("shell input".into()).spawn(move || {
@@ -40,11 +52,16 @@ impl Input {
                 }
             }
         })?;
-        Ok(Self { prompts, lines, is_terminal })
+        Ok(Self { prompts, lines, is_terminal, names })
     }
 
     pub(crate) fn is_terminal(&self) -> bool {
         self.is_terminal
+    }
+
+    /// What the tab key offers besides words of commands.
+    pub(crate) fn names(&self) -> &Names {
+        &self.names
     }
 
     /// The next line; none at the end. The prompt is shown on a terminal only.
@@ -63,10 +80,10 @@ enum Source {
 }
 
 impl Source {
-    fn terminal() -> anyhow::Result<Self> {
+    fn terminal(names: Names) -> anyhow::Result<Self> {
         let config = Config::builder().max_history_size(HISTORY_LINES_MAX)?.history_ignore_dups(true)?;
         let mut editor = Editor::with_config(config.auto_add_history(true).build())?;
-        editor.set_helper(Some(Words));
+        editor.set_helper(Some(Words(names)));
         let path = dirs::data_dir().map(|folder| folder.join("picolake").join("shell_history"));
         if let Some(path) = &path {
             let _ = editor.load_history(path); // there is none at the first start
@@ -94,19 +111,15 @@ impl Source {
     }
 }
 
-/// Completes the words of commands.
-struct Words;
+/// Completes the words of commands, and names.
+struct Words(Names);
 
 impl Completer for Words {
-    type Candidate = &'static str;
+    type Candidate = String;
 
-    fn complete(
-        &self,
-        line: &str,
-        at: usize,
-        _: &Context<'_>,
-    ) -> rustyline::Result<(usize, Vec<&'static str>)> {
-        Ok(completions(line.get(..at).unwrap_or_default()))
+    fn complete(&self, line: &str, at: usize, _: &Context<'_>) -> rustyline::Result<(usize, Vec<String>)> {
+        let names = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(completions(line.get(..at).unwrap_or_default(), &names))
     }
 }
 

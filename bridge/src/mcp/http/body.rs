@@ -9,10 +9,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use futures_util::StreamExt as _;
-use std::time::Duration;
 
-/// How long a body may take to come.
-const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 /// Bytes that are read and thrown away, so that a client that sends too many hears why before its line is cut.
 const DISCARD_BYTES_MAX: usize = 32 << 20;
 
@@ -25,16 +22,15 @@ enum Unfit {
 /// Lets a request pass with its body in memory, or says why not.
 pub(super) async fn limit(State(shared): State<Shared>, request: Request, next: Next) -> Response {
     let (parts, body) = request.into_parts();
-    let (reason, status, why) = match tokio::time::timeout(BODY_TIMEOUT, whole(body)).await {
+    let time = shared.limits.body;
+    let (reason, status, why) = match tokio::time::timeout(time, whole(body)).await {
         Ok(Ok(bytes)) => return next.run(Request::from_parts(parts, Body::from(bytes))).await,
         Ok(Err(Unfit::TooLarge)) => {
             let why = format!("a body has at most {BODY_BYTES_MAX} bytes\n");
             ("body", StatusCode::PAYLOAD_TOO_LARGE, why)
         }
         Ok(Err(Unfit::Broken)) => ("broken", StatusCode::BAD_REQUEST, "the body broke off\n".into()),
-        Err(_) => {
-            ("slow", StatusCode::REQUEST_TIMEOUT, format!("the body did not come within {BODY_TIMEOUT:?}\n"))
-        }
+        Err(_) => ("slow", StatusCode::REQUEST_TIMEOUT, format!("the body did not come within {time:?}\n")),
     };
     shared.server.metrics.refused(reason);
     (status, why).into_response()

@@ -1,6 +1,7 @@
 //! The older way of MCP over HTTP: `GET /sse` is the stream to the client, `POST /messages/?session_id=` the way back.
 
 use super::{SESSIONS_MAX, Shared, too_many_sessions};
+use crate::mcp::stdio::Draining;
 use axum::{
     body::Bytes,
     extract::{Query, State},
@@ -12,9 +13,10 @@ use axum::{
 };
 use futures_util::{StreamExt as _, stream};
 use rmcp::{
-    RoleServer, ServiceExt as _,
+    RoleServer, ServerHandler, ServiceExt as _,
     model::{ClientJsonRpcMessage, ServerJsonRpcMessage},
     service::{RxJsonRpcMessage, TxJsonRpcMessage},
+    transport::sink_stream::SinkStreamTransport,
 };
 use serde::Deserialize;
 use std::{
@@ -81,17 +83,17 @@ impl Drop for Place {
 }
 
 /// Begins a session: the first event says where to post, each later one is a message.
-pub(super) async fn open(State(shared): State<Shared>) -> Response {
+pub(super) async fn open(shared: Shared, server: impl ServerHandler, ended: CancellationToken) -> Response {
     let (to_server, mut from_client) = mpsc::channel::<RxJsonRpcMessage<RoleServer>>(MESSAGES_WAITING_MAX);
     let (to_client, mut from_server) = mpsc::channel::<TxJsonRpcMessage<RoleServer>>(MESSAGES_WAITING_MAX);
-    let ended = shared.stop.child_token();
     let Some(place) = Place::take(&shared.sse, to_server, ended.clone()) else {
         return too_many_sessions(&shared.server.metrics);
     };
     let incoming = stream::poll_fn(move |task| from_client.poll_recv(task));
-    let transport = (PollSender::new(to_client), incoming);
-    let server = shared.server.for_session();
-    tokio::spawn(async move {
+    let transport = SinkStreamTransport::new(PollSender::new(to_client), incoming);
+    let transport = Draining::new(transport, shared.ending.clone());
+    // What was asked is answered over the stream before the server ends.
+    shared.asked.spawn(async move {
         match server.serve_with_ct(transport, ended).await {
             Ok(running) => drop(running.waiting().await),
             Err(error) => tracing::debug!(%error, "a session of /sse did not begin"),
