@@ -1,6 +1,7 @@
 //! `picolake serve`: boards as MCP tools, over standard input and output or over HTTP.
 
 use crate::{
+    archive::Archive,
     config::{Config, FILE_NAME},
     field::Field,
     mcp::{
@@ -50,13 +51,23 @@ pub(crate) struct ServeArgs {
 
 pub(crate) async fn run(config: &Config, named: Option<&Path>, args: ServeArgs) -> anyhow::Result<()> {
     let mut field = Field::of(config);
+    let mut archived = field.clone();
     if args.demo {
         field = field.and(&Field::demo().context("the simulated field does not start")?);
+        // Simulated boards are others at every start: in the user's own archive they would only pile up.
+        if config.archive.named_path().is_some() {
+            archived = field.clone();
+        }
     }
     if field.boards().is_empty() {
         tracing::warn!("there are no boards: list them in {FILE_NAME}, or add simulated ones with --demo");
     }
+    let archive = match config.archive.options() {
+        Some(options) if !archived.boards().is_empty() => Some(Archive::start(options, &archived)),
+        _ => None,
+    };
     let options = tools::Options {
+        archive,
         user_file: args.tools.or_else(|| tools_file(named)),
         export_folder: args.export_folder.or_else(|| dirs::data_dir().map(|data| data.join(EXPORT_FOLDER))),
         ..tools::Options::default()

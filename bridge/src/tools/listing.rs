@@ -68,6 +68,9 @@ impl OwnedCell {
     }
 }
 
+/// Texts of a row that this program itself adds for a board.
+pub(super) type OwnRow = (String, Vec<String>);
+
 /// Runs a command on every board and writes one answer.
 pub(super) async fn run(
     boards: Vec<Standing>,
@@ -76,6 +79,21 @@ pub(super) async fn run(
     usual: &Usual,
     context: &Context,
 ) -> Result<Vec<String>, Fault> {
+    run_with(boards, text, command, usual, context, Vec::new()).await
+}
+
+/// The same with rows of this program's own behind those of the boards, unless boards were named.
+pub(super) async fn run_with(
+    boards: Vec<Standing>,
+    text: &str,
+    command: &Command<'_>,
+    usual: &Usual,
+    context: &Context,
+    mut own: Vec<OwnRow>,
+) -> Result<Vec<String>, Fault> {
+    if let Some(named) = &usual.boards {
+        own.retain(|(board, _)| named.contains(board));
+    }
     let start = Instant::now();
     let format = usual.format.or(command.format()).unwrap_or(Format::Mcp);
     let told = join_all(boards.iter().map(async |standing| match &standing.hello {
@@ -91,7 +109,7 @@ pub(super) async fn run(
     let text = if has_rows {
         let nodes = u32::try_from(told.len()).unwrap_or(u32::MAX);
         let time_us = u64::try_from(start.elapsed().as_micros()).unwrap_or(u64::MAX);
-        return rows(&told, Shape::of(command), format, &Statistics { time_us, nodes }, notes);
+        return rows(&told, &own, Shape::of(command), format, &Statistics { time_us, nodes }, notes);
     } else {
         objects(&told, format)
     };
@@ -188,14 +206,15 @@ async fn ask(board: &Board, text: &str, format: Format, context: &Context) -> Re
 /// Rows of all boards under the caps of a call. Lists of names are united; other rows say whose they are.
 fn rows(
     told: &[(Arc<Board>, Told)],
+    own: &[OwnRow],
     shape: Shape,
     format: Format,
     statistics: &Statistics,
     mut notes: Notes,
 ) -> Result<Vec<String>, Fault> {
     let is_united = matches!(shape, Shape::Databases | Shape::Tables | Shape::Columns | Shape::Blockchain(_));
-    let own = told.iter().map(|(_, told)| &told.columns).find(|columns| !columns.is_empty());
-    let mut columns: Vec<Column<'_>> = own.into_iter().flatten().map(OwnedColumn::borrowed).collect();
+    let listed = told.iter().map(|(_, told)| &told.columns).find(|columns| !columns.is_empty());
+    let mut columns: Vec<Column<'_>> = listed.into_iter().flatten().map(OwnedColumn::borrowed).collect();
     if !is_united {
         columns.insert(0, Column { name: BOARD_COLUMN, kind: ColumnType::Text, unit: "" });
     }
@@ -211,6 +230,9 @@ fn rows(
             cells.push(row);
         }
     }
+    cells.extend(own.iter().map(|(board, row)| {
+        std::iter::once(board).chain(row).map(|text| Value::Text(text)).collect::<Vec<_>>()
+    }));
     if matches!(shape, Shape::Databases | Shape::Tables | Shape::Blockchain(_)) {
         cells.sort_by_cached_key(|row| {
             let mut key = String::new();

@@ -13,6 +13,7 @@ mod internal;
 mod listing;
 mod page;
 mod paging;
+mod processes;
 mod snapshot;
 mod sql;
 mod stream;
@@ -26,7 +27,7 @@ pub use definition::{Annotations, Definition, DefinitionError};
 pub use page::{CHARACTERS_MAX, ROWS_DEFAULT, ROWS_MAX};
 pub use stream::{RowStream, RowsJson};
 
-use crate::{field::Field, jobs::Jobs};
+use crate::{archive::Archive, field::Field, jobs::Jobs};
 use serde_json::{Map, Value};
 use snapshot::Snapshots;
 use std::{
@@ -57,6 +58,8 @@ struct Inner {
 /// How tools are set up.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
+    /// The boards' rows on this machine, where they are kept.
+    pub archive: Option<Archive>,
     /// A file of tools that adds, replaces and hides.
     pub user_file: Option<PathBuf>,
     /// Where exports go; without it there are none.
@@ -152,6 +155,11 @@ impl Tools {
     /// The boards.
     pub fn field(&self) -> &Field {
         &self.inner.field
+    }
+
+    /// The boards' rows on this machine, where they are kept.
+    pub fn archive(&self) -> Option<&Archive> {
+        self.inner.options.archive.as_ref()
     }
 
     /// The jobs.
