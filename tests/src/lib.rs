@@ -10,6 +10,7 @@ pub mod figures;
 pub mod oracle;
 pub mod paced_link;
 pub mod qemu;
+pub mod row_board;
 pub mod sensors;
 pub mod serving;
 

@@ -86,6 +86,11 @@ impl Piped {
         piped
     }
 
+    /// The process's id.
+    pub fn id(&self) -> u32 {
+        self.process.id()
+    }
+
     /// Sends one message.
     pub fn send(&mut self, message: &Value) {
         let input = self.input.as_mut().expect("the input is open");

@@ -66,7 +66,7 @@ pub struct Archive {
     inner: Arc<Inner>,
     readers: Arc<Readers>,
     /// The copying, and what tidies up.
-    _tasks: Arc<Mutex<JoinSet<()>>>,
+    tasks: Arc<Mutex<JoinSet<()>>>,
 }
 
 /// How an archive is kept.
@@ -141,12 +141,13 @@ impl Archive {
             }
         });
         let readers = Arc::new(Readers::new(options.path));
-        Self { inner, readers, _tasks: Arc::new(Mutex::new(tasks)) }
+        Self { inner, readers, tasks: Arc::new(Mutex::new(tasks)) }
     }
 
     /// Ends the copying, closes the file and lets others have it.
     pub async fn close(self) {
-        self._tasks.lock().unwrap_or_else(PoisonError::into_inner).abort_all();
+        self.tasks.lock().unwrap_or_else(PoisonError::into_inner).abort_all();
+        self.readers.lock().clear(); // the last connection to close writes the log back
         let _ = self.inner.ask(Job::Close).await; // closed already is closed, too
     }
 

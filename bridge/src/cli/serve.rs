@@ -17,12 +17,16 @@ use std::{
     io::Write as _,
     net::SocketAddr,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 /// The file of tools that is read when no other is named: it is beside the configuration.
 const TOOLS_FILE_NAME: &str = "tools.yaml";
 /// Where exports go in the user's data folder.
 const EXPORT_FOLDER: &str = "picolake/exports";
+
+/// How long the archive may take to be closed.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
@@ -66,6 +70,20 @@ pub(crate) async fn run(config: &Config, named: Option<&Path>, args: ServeArgs) 
         Some(options) if !archived.boards().is_empty() => Some(Archive::start(options, &archived)),
         _ => None,
     };
+    let served = serve(args, named, field, archive.clone()).await;
+    if let Some(archive) = archive {
+        // A disk that is slow must not keep the program: what is not closed is as good after the next start.
+        let _ = tokio::time::timeout(CLOSE_TIMEOUT, archive.close()).await;
+    }
+    served
+}
+
+async fn serve(
+    args: ServeArgs,
+    named: Option<&Path>,
+    field: Field,
+    archive: Option<Archive>,
+) -> anyhow::Result<()> {
     let options = tools::Options {
         archive,
         user_file: args.tools.or_else(|| tools_file(named)),
