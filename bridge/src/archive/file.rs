@@ -123,19 +123,25 @@ pub(super) fn reader(path: &Path) -> Result<Connection, ArchiveError> {
     Ok(connection)
 }
 
-/// The file beside the archive that its owner keeps locked.
-fn lock_path(path: &Path) -> PathBuf {
+/// SQLite's write-ahead log beside the archive.
+pub(super) fn log_path(path: &Path) -> PathBuf {
+    beside(path, "-wal")
+}
+
+/// A file beside the archive.
+fn beside(path: &Path, ending: &str) -> PathBuf {
     let mut name = path.as_os_str().to_os_string();
-    name.push(".lock");
+    name.push(ending);
     name.into()
 }
 
+/// Locks the file beside the archive that its owner keeps locked.
 fn lock(path: &Path) -> Result<File, ArchiveError> {
     let cannot = |error: std::io::Error| ArchiveError::Open { path: path.into(), why: error.to_string() };
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder).map_err(cannot)?;
     }
-    let file = File::options().create(true).truncate(false).write(true).open(lock_path(path));
+    let file = File::options().create(true).truncate(false).write(true).open(beside(path, ".lock"));
     let file = file.map_err(|error| match error.kind() {
         std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem => {
             ArchiveError::ReadOnly { path: path.into() }

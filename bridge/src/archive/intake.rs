@@ -179,6 +179,13 @@ impl Intake {
         Ok(())
     }
 
+    /// A page whose rows are all of the stream but those that came before.
+    pub(super) fn next_page(&mut self, bytes: &[u8]) -> Result<(), ArchiveError> {
+        let next = Page::read(bytes).map(|page| page.next_row_id()).unwrap_or_default();
+        let count = next.checked_sub(self.next).and_then(|count| u16::try_from(count).ok());
+        self.page(count.unwrap_or_default(), bytes, 0)
+    }
+
     /// The end of the stream, in which `rows_lost` were lost in all.
     pub(super) fn end(&mut self, rows_lost: u64) -> Result<(), ArchiveError> {
         let Some(head) = &self.head else { return Err(protocol("a stream ended before it began")) };

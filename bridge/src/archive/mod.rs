@@ -36,8 +36,14 @@ pub use status::{Contents, Health, StoredFigures, SyncKey, SyncState, TableSync}
 pub use store::SYNCED_WRITE_US;
 
 use crate::field::Field;
-use intake::Batch;
+use intake::{Batch, Intake};
 use rusqlite::Connection;
+use shared::{
+    clock::UtcClock,
+    message::{Cursor, Part, Started},
+    page::Page,
+    schema::Columns,
+};
 use status::Standing;
 use std::{
     collections::BTreeMap,
@@ -94,6 +100,9 @@ struct Inner {
     standing: Arc<Standing>,
     /// Whose turn it is to copy a board, by its id.
     turns: Mutex<BTreeMap<String, Arc<tokio::sync::Mutex<()>>>>,
+    /// When each series was last found to have no more, fresher than the file tells; one for each table of a board
+    /// that is there.
+    synced: Mutex<BTreeMap<SeriesKey, i64>>,
 }
 
 impl Inner {
@@ -109,6 +118,15 @@ impl Inner {
 
     async fn put(&self, batch: Batch) -> Result<Stored, ArchiveError> {
         self.ask(|reply| Job::Put(batch, reply)).await
+    }
+
+    fn note_synced(&self, series: SeriesKey, now_us: i64) {
+        let mut synced = self.synced.lock().unwrap_or_else(PoisonError::into_inner);
+        if !synced.contains_key(&series) {
+            // Its board has started anew, or is another: earlier starts are done with.
+            synced.retain(|known, _| known.board_id != series.board_id || known.epoch == series.epoch);
+        }
+        synced.insert(series, now_us);
     }
 
     fn turn(&self, board_id: &str) -> Arc<tokio::sync::Mutex<()>> {
@@ -129,7 +147,7 @@ impl Archive {
             let (path, why) = (options.path.clone(), error.to_string());
             standing.set(Health::Failed(ArchiveError::Failed { path, why }));
         }
-        let inner = Arc::new(Inner { jobs, standing, turns: Mutex::default() });
+        let inner = Arc::new(Inner { jobs, standing, turns: Mutex::default(), synced: Mutex::default() });
         let mut tasks = JoinSet::new();
         for board in field.boards() {
             tasks.spawn(sync::run(Arc::clone(&inner), Arc::clone(board), options.sync_interval));
@@ -166,10 +184,48 @@ impl Archive {
         self.inner.standing.tables()
     }
 
-    /// See [`Readers::series_of`].
+    /// See [`Readers::series_of`]; `as_of_us` is that of the last look at the board.
     pub async fn series_of(&self, dbms: &str, table: &str) -> Result<Vec<Series>, ArchiveError> {
         let (readers, dbms, table) = (Arc::clone(&self.readers), dbms.to_string(), table.to_string());
-        blocking(move || readers.series_of(&dbms, &table)).await
+        let mut all = blocking(move || readers.series_of(&dbms, &table)).await?;
+        let synced = self.inner.synced.lock().unwrap_or_else(PoisonError::into_inner);
+        for series in &mut all {
+            let seen_us = synced.get(&series.key).copied().unwrap_or(i64::MIN);
+            series.as_of_us = series.as_of_us.max(seen_us);
+        }
+        Ok(all)
+    }
+
+    /// Stores pages that come from elsewhere than a board of the field: rows from `from` on, each page whole and
+    /// checked as a board's are. Answers with the watermark when they are on the disk.
+    pub async fn ingest(
+        &self,
+        key: SeriesKey,
+        columns: &Columns<'_>,
+        clock: &UtcClock,
+        from: u64,
+        pages: &[&[u8]],
+    ) -> Result<u64, ArchiveError> {
+        let mut watermark = from;
+        let end = pages.last().and_then(|page| Page::read(page).ok()).map_or(from, |page| page.next_row_id());
+        let cursor = Cursor { next: from, end, rows: 0 };
+        let mut intake = Intake::new(key, from);
+        intake.part(&Part::Started(Started {
+            columns: columns.clone(),
+            cursor,
+            lost: 0,
+            clock_set: true,
+        }))?;
+        intake.part(&Part::Clock(clock.clone()))?;
+        for (nth, bytes) in pages.iter().enumerate() {
+            intake.next_page(bytes)?;
+            if (intake.is_full() || nth + 1 == pages.len())
+                && let Some(batch) = intake.take_batch()
+            {
+                watermark = self.inner.put(batch).await?.watermark;
+            }
+        }
+        Ok(watermark)
     }
 
     /// See [`Readers::tables`].

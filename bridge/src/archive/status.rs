@@ -50,6 +50,8 @@ pub enum SyncState {
     Unsupported,
     /// It failed and is tried again; why.
     Failing(String),
+    /// The archive's own file fails, as [`Health`] says, and is tried again; why.
+    Stalled(String),
 }
 
 impl SyncState {
@@ -61,7 +63,7 @@ impl SyncState {
             SyncState::Current => "current",
             SyncState::Offline => "offline",
             SyncState::Unsupported => "unsupported",
-            SyncState::Failing(_) => "failing",
+            SyncState::Failing(_) | SyncState::Stalled(_) => "failing",
         }
     }
 }

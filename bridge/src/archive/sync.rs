@@ -14,6 +14,7 @@ use crate::{
 };
 use shared::message::{Class, feature};
 use std::{
+    collections::BTreeMap,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -25,7 +26,7 @@ const CATCH_UP_PAGES: u64 = 4;
 /// How long a link may be away until a stream over it is given up; what came of it is stored.
 const OFFLINE_GRACE: Duration = Duration::from_secs(3);
 /// After a failure the next try waits, twice as long each time, up to this.
-const RETRY_MAX: Duration = Duration::from_secs(60);
+const RETRY_MAX: Duration = Duration::from_secs(15);
 /// How often the board is asked what tables it has: one may have been created.
 const TABLES_INTERVAL: Duration = Duration::from_secs(30);
 
@@ -34,40 +35,16 @@ enum Stop {
     /// The board is not there or has restarted: the next round sees.
     Board,
     /// It will be tried again, later.
-    Failed(String),
+    Failed(SyncState),
 }
 
 impl From<ArchiveError> for Stop {
     fn from(error: ArchiveError) -> Self {
-        Stop::Failed(error.to_string())
-    }
-}
-
-/// Copies until the task is dropped.
-pub(super) async fn run(inner: Arc<Inner>, board: Arc<Board>, interval: Duration) {
-    let mut failures = 0_u32;
-    let mut tables_at = Instant::now();
-    loop {
-        if tables_at.elapsed() >= TABLES_INTERVAL {
-            board.forget_catalogue();
-            tables_at = Instant::now();
-        }
-        let wait = match round(&inner, &board).await {
-            Round::Behind => Duration::ZERO,
-            Round::Current => interval,
-            Round::Failed => {
-                failures = failures.saturating_add(1);
-                interval.saturating_mul(1 << failures.min(16)).min(RETRY_MAX.max(interval))
-            }
-        };
-        if wait <= interval {
-            failures = 0;
-        }
-        if wait.is_zero() {
-            tokio::task::yield_now().await;
-        } else {
-            tokio::time::sleep(wait).await;
-        }
+        let why = error.to_string();
+        Stop::Failed(match error {
+            ArchiveError::Protocol(_) => SyncState::Failing(why),
+            _ => SyncState::Stalled(why),
+        })
     }
 }
 
@@ -76,44 +53,87 @@ pub(super) async fn run(inner: Arc<Inner>, board: Arc<Board>, interval: Duration
 enum Round {
     Current,
     Behind,
-    Failed,
 }
 
-async fn round(inner: &Inner, board: &Board) -> Round {
-    let standing = &inner.standing;
-    let Some(hello) = up(&board.session).await else {
-        standing.update_board(&board.name, &SyncState::Offline);
-        return Round::Current;
-    };
-    if hello.features & feature::PAGES == 0 {
-        standing.update_board(&board.name, &SyncState::Unsupported);
-        return Round::Current;
-    }
-    // A board on two links is copied once, and a row of an earlier start never comes after one of a later.
-    let turn = inner.turn(&hello.board_id);
-    let _turn = turn.lock().await;
-    let catalogue = match board.catalogue().await {
-        Ok(catalogue) => catalogue,
-        Err(fault) => {
-            standing.update_board(&board.name, &SyncState::Failing(fault.to_string()));
-            return Round::Failed;
+/// When a table that failed is tried again.
+#[derive(Debug)]
+struct Retry {
+    failures: u32,
+    at: Instant,
+}
+
+struct Copying {
+    inner: Arc<Inner>,
+    board: Arc<Board>,
+    interval: Duration,
+    /// The tables that failed when they were last tried; at most as many as a board lists.
+    retries: BTreeMap<SyncKey, Retry>,
+}
+
+/// Copies until the task is dropped.
+pub(super) async fn run(inner: Arc<Inner>, board: Arc<Board>, interval: Duration) {
+    let mut copying = Copying { inner, board, interval, retries: BTreeMap::new() };
+    let mut tables_at = Instant::now();
+    loop {
+        if tables_at.elapsed() >= TABLES_INTERVAL {
+            copying.board.forget_catalogue();
+            copying.retries.clear(); // of tables that may be gone
+            tables_at = Instant::now();
         }
-    };
-    standing.knows_tables(&board.name);
-    let mut worst = Round::Current;
-    for table in &catalogue.tables {
-        let key = (board.name.clone(), table.dbms.clone(), table.name.clone());
-        match copy(inner, board, &hello, table, &key).await {
-            Ok(pages) if pages > CATCH_UP_PAGES => worst = worst.max(Round::Behind),
-            Ok(_) => {}
-            Err(Stop::Board) => return worst.max(Round::Current),
-            Err(Stop::Failed(why)) => {
-                standing.update(&key, |table| table.state = SyncState::Failing(why));
-                worst = Round::Failed;
+        match copying.round().await {
+            Round::Behind => tokio::task::yield_now().await,
+            Round::Current => tokio::time::sleep(interval).await,
+        }
+    }
+}
+
+impl Copying {
+    async fn round(&mut self) -> Round {
+        let Self { inner, board, .. } = self;
+        let standing = &inner.standing;
+        let Some(hello) = up(&board.session).await else {
+            standing.update_board(&board.name, &SyncState::Offline);
+            return Round::Current;
+        };
+        if hello.features & feature::PAGES == 0 {
+            standing.update_board(&board.name, &SyncState::Unsupported);
+            return Round::Current;
+        }
+        // A board on two links is copied once, and a row of an earlier start never comes after one of a later.
+        let turn = inner.turn(&hello.board_id);
+        let _turn = turn.lock().await;
+        let catalogue = match board.catalogue().await {
+            Ok(catalogue) => catalogue,
+            Err(fault) => {
+                standing.update_board(&board.name, &SyncState::Failing(fault.to_string()));
+                return Round::Current;
+            }
+        };
+        standing.knows_tables(&board.name);
+        let mut round = Round::Current;
+        for table in &catalogue.tables {
+            let key = (board.name.clone(), table.dbms.clone(), table.name.clone());
+            if self.retries.get(&key).is_some_and(|retry| retry.at > Instant::now()) {
+                continue;
+            }
+            match copy(inner, board, &hello, table, &key).await {
+                Ok(pages) => {
+                    self.retries.remove(&key);
+                    if pages > CATCH_UP_PAGES {
+                        round = Round::Behind;
+                    }
+                }
+                Err(Stop::Board) => return Round::Current,
+                Err(Stop::Failed(state)) => {
+                    standing.update(&key, |table| table.state = state);
+                    let failures = self.retries.get(&key).map_or(1, |retry| retry.failures + 1);
+                    let wait = self.interval.saturating_mul(1 << failures.min(16)).min(RETRY_MAX);
+                    self.retries.insert(key, Retry { failures, at: Instant::now() + wait });
+                }
             }
         }
+        round
     }
-    worst
 }
 
 /// What the board says of itself, if it is there and has a start to count rows by.
@@ -145,12 +165,8 @@ async fn copy(
         from,
         acknowledges: true, // the watermark is of what is on the disk
     };
-    let mut answer = board
-        .session
-        .ask(request, Class::Background)
-        .await
-        .map_err(|_| Stop::Failed("the session has ended".into()))?;
-    let mut intake = Intake::new(series, from);
+    let mut answer = board.session.ask(request, Class::Background).await.map_err(|_| Stop::Board)?;
+    let mut intake = Intake::new(series.clone(), from);
     let mut stored_at = Instant::now();
     let stop = loop {
         let piece = tokio::select! {
@@ -183,8 +199,10 @@ async fn copy(
     match stop {
         Some(stop) => Err(stop),
         None => {
+            let now_us = now_us();
+            inner.note_synced(series, now_us);
             inner.standing.update(key, |table| {
-                (table.state, table.synced_us) = (SyncState::Current, Some(now_us()));
+                (table.state, table.synced_us) = (SyncState::Current, Some(now_us));
             });
             Ok(intake.pages())
         }
@@ -208,6 +226,6 @@ fn stopped(session: &Session, hello: &Hello, error: &AnswerError) -> Stop {
     match error {
         AnswerError::BoardRestarted | AnswerError::SessionEnded => Stop::Board,
         AnswerError::Refused { .. } if !is_same_start => Stop::Board,
-        error => Stop::Failed(error.to_string()),
+        error => Stop::Failed(SyncState::Failing(error.to_string())),
     }
 }

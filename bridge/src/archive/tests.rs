@@ -5,21 +5,24 @@ mod damage;
 mod model;
 
 use super::{
-    Readers, file,
+    Archive, Health, Options, Readers, Retention, file,
     file::Owned,
-    intake::Batch,
+    intake::{Batch, Piece},
     store::{RUN_BYTES_MAX, Store, Stored},
+    writer,
 };
+use crate::field::Field;
 use model::{ModelBoard, Stream, TEXT_TABLE};
 use proptest::{collection::vec, prelude::*};
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::PathBuf,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
-
-use super::Retention;
 
 /// A file in a folder that goes with it.
 struct Shelf {
@@ -41,7 +44,10 @@ impl Shelf {
 
     fn open(&mut self) {
         self.owned = None;
-        self.owned = Some(file::own(&self.path()).unwrap());
+        let owned = file::own(&self.path()).unwrap();
+        // What these tests look at does not depend on the disk's own caches, and they commit often.
+        owned.connection.pragma_update(None, "synchronous", "OFF").unwrap();
+        self.owned = Some(owned);
     }
 
     /// Runs a job in a transaction, as the writer does.
@@ -336,6 +342,81 @@ fn a_row_of_the_test_sensors_takes_at_most_six_bytes_of_the_file() {
     eprintln!("{} rows: {pages:.2} B/row in pages, {file:.2} B/row in the file", stored.rows);
     assert_eq!(stored.rows, series.watermark);
     assert!(file <= 6.0 && file < pages * 1.2, "{file} B/row, {pages} of them pages");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn readers_and_the_writer_do_not_wait_for_each_other_and_the_log_stays_short() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("archive.db");
+    let archive = Archive::start(Options::new(&path), &Field::new([]));
+    let mut board = ModelBoard::new(40_000);
+    board.insert(3_000);
+    let mut watermark = archive.inner.put(board.stream(0, usize::MAX).batch).await.unwrap().watermark;
+    let is_done = Arc::new(AtomicBool::new(false));
+    let readers: Vec<_> = (0..4)
+        .map(|_| {
+            let (archive, is_done) = (archive.clone(), Arc::clone(&is_done));
+            tokio::spawn(async move {
+                let mut reads = 0_u64;
+                while !is_done.load(Ordering::Relaxed) {
+                    let series = archive.series_of("demo", "notes").await.unwrap().remove(0);
+                    let mut chunks = archive.chunks(series.id, 0..series.watermark, None);
+                    let mut next = 0;
+                    while let Some(chunk) = chunks.next().await.unwrap() {
+                        for (_, rows) in chunk.pages() {
+                            assert_eq!(rows.start, next);
+                            next = rows.end;
+                        }
+                    }
+                    assert_eq!(next, series.watermark);
+                    reads += 1;
+                }
+                reads
+            })
+        })
+        .collect();
+    let mut log_bytes_max = 0;
+    for _ in 0..150 {
+        board.insert(2_000);
+        watermark = archive.inner.put(board.stream(watermark, usize::MAX).batch).await.unwrap().watermark;
+        log_bytes_max =
+            log_bytes_max.max(std::fs::metadata(file::log_path(&path)).map_or(0, |log| log.len()));
+    }
+    is_done.store(true, Ordering::Relaxed);
+    for reader in readers {
+        assert!(reader.await.unwrap() > 0);
+    }
+    // Far more than that was written.
+    assert!(log_bytes_max < 2 * writer::LOG_BYTES_MAX, "the log grew to {log_bytes_max} bytes");
+    assert_eq!(archive.health(), Health::Open);
+    assert_eq!(watermark, 303_000);
+    archive.close().await;
+    assert!(file::own(&path).is_ok(), "it is closed, and another may have it");
+}
+
+#[tokio::test]
+async fn pages_from_elsewhere_are_stored_as_a_boards_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let archive = Archive::start(Options::new(folder.path().join("archive.db")), &Field::new([]));
+    let mut board = ModelBoard::new(1_000);
+    board.insert(9_000);
+    let batch = board.stream(0, usize::MAX).batch;
+    let pages: Vec<&[u8]> = batch
+        .pieces
+        .iter()
+        .map(|piece| match piece {
+            Piece::Page(bytes) => &**bytes,
+            Piece::Lost(_) => panic!("nothing is lost"),
+        })
+        .collect();
+    let columns = TEXT_TABLE.iter().copied().collect();
+    let clock = shared::clock::UtcClock::default();
+    let stored = archive.ingest(batch.key.clone(), &columns, &clock, 0, &pages).await;
+    assert_eq!(stored, Ok(9_000));
+    let series = archive.series_of("demo", "notes").await.unwrap().remove(0);
+    assert_eq!(rows_of(archive.reader(), series.id, 0..u64::MAX).len(), 9_000);
+    let gap = archive.ingest(batch.key, &columns, &clock, 0, &pages[1..]).await;
+    assert!(matches!(gap, Err(super::ArchiveError::Protocol(_))), "{gap:?}");
 }
 
 #[test]

@@ -28,6 +28,9 @@ const MERGES_MAX: usize = 32;
 /// A file that cannot be opened is not tried more often.
 const REOPEN_INTERVAL: Duration = Duration::from_secs(1);
 
+/// A log beside the file that is longer is written back at once.
+pub(super) const LOG_BYTES_MAX: u64 = 24 << 20;
+
 pub(super) type Reply<T> = oneshot::Sender<Result<T, ArchiveError>>;
 
 /// What the thread is asked.
@@ -92,6 +95,7 @@ impl Writer {
             }
             self.commit(batches);
             self.make_room();
+            self.cut_log();
             if jobs.is_empty() {
                 self.merge();
             }
@@ -245,6 +249,20 @@ impl Writer {
         });
         for series in merged.unwrap_or_default() {
             self.unmerged.remove(&series);
+        }
+    }
+
+    /// Writes a long log back to the file, and begins it anew. Readers are many and short: there may always be one that
+    /// keeps it from being begun anew by itself.
+    fn cut_log(&mut self) {
+        let Some(owned) = &self.owned else { return };
+        let log = file::log_path(&self.path);
+        if std::fs::metadata(log).is_ok_and(|log| log.len() > LOG_BYTES_MAX) {
+            // What is in the way is waited for, a while; if it stays, the next commit tries again.
+            let cut = owned.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+            if let Err(error) = cut {
+                self.fails(&ArchiveError::of(&self.path, &error));
+            }
         }
     }
 

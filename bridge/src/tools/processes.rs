@@ -25,7 +25,7 @@ pub(super) fn of_archive(archive: &Archive) -> Vec<OwnRow> {
 
 fn detail_of(copy: &TableSync) -> String {
     match &copy.state {
-        SyncState::Failing(why) => return why.clone(),
+        SyncState::Failing(why) | SyncState::Stalled(why) => return why.clone(),
         SyncState::Unsupported => return "its firmware cannot send pages; update it".into(),
         _ => {}
     }
