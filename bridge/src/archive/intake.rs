@@ -162,6 +162,7 @@ impl Intake {
         let rows = page.next_row_id().min(head.end).checked_sub(first);
         // A page is either a whole one, or the rest of one whose beginning was read before.
         let is_next = page.first_row_id() <= first && (lost == 0 || page.first_row_id() == first);
+        let is_next = is_next && i64::try_from(page.next_row_id()).is_ok();
         if !is_next || rows != Some(u64::from(count)) || count == 0 {
             return Err(protocol(format!(
                 "a page has rows {} to {}, and row {first} must come next",

@@ -172,10 +172,10 @@ impl Store<'_> {
             || begun.clock != batch.clock
             || now_us - begun.synced_us >= SYNCED_WRITE_US;
         if stored.is_changed {
-            let sql = "UPDATE series SET watermark = ?, clock = ?, columns = ?, synced_us = ?, rows_lost = rows_lost + ? WHERE id = ?";
+            let sql = "UPDATE series SET watermark = ?, clock = ?, synced_us = ?, rows_lost = rows_lost + ? WHERE id = ?";
             let watermark = stored.watermark.cast_signed();
             let lost = stored.lost.cast_signed();
-            self.execute(sql, params![watermark, batch.clock, batch.columns, now_us, lost, begun.id])?;
+            self.execute(sql, params![watermark, batch.clock, now_us, lost, begun.id])?;
         }
         Ok(stored)
     }
@@ -183,19 +183,24 @@ impl Store<'_> {
     /// The series of a batch. A new one ends those of the board's earlier starts.
     fn begin(&self, batch: &Batch, now_us: i64) -> Result<Begun, ArchiveError> {
         let Batch { key, columns, clock, .. } = batch;
-        let sql = "SELECT id, watermark, clock, synced_us FROM series WHERE board = ? AND epoch = ? AND dbms = ? AND name = ?";
+        let sql = "SELECT id, watermark, clock, synced_us, columns FROM series WHERE board = ? AND epoch = ? AND dbms = ? AND name = ?";
         let params = params![key.board_id, key.epoch.cast_signed(), key.dbms, key.table];
         let mut statement = self.connection.prepare_cached(sql).map_err(|error| self.of(error))?;
         let known = statement.query_row(params, |row| {
-            Ok(Begun {
+            let known = Begun {
                 id: row.get(0)?,
                 watermark: row.get::<_, i64>(1)?.cast_unsigned(),
                 clock: row.get(2)?,
                 synced_us: row.get(3)?,
                 is_new: false,
-            })
+            };
+            Ok((known, row.get::<_, Vec<u8>>(4)?))
         });
-        if let Some(known) = known.optional().map_err(|error| self.of(error))? {
+        if let Some((known, known_columns)) = known.optional().map_err(|error| self.of(error))? {
+            if known_columns != *columns {
+                let what = "the columns of a table have changed, and its board has not restarted";
+                return Err(ArchiveError::Protocol(what.into()));
+            }
             return Ok(known);
         }
         self.end_others(key, now_us)?;

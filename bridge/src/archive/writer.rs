@@ -296,3 +296,27 @@ pub(super) fn now_us() -> i64 {
     let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since_1970.as_micros()).unwrap_or(i64::MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_that_a_reader_kept_from_being_begun_anew_is_cut() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("archive.db");
+        let mut writer = Writer::new(path.clone(), Retention::default(), Arc::new(Standing::new()));
+        writer.open().unwrap();
+        let log_bytes = || std::fs::metadata(file::log_path(&path)).unwrap().len();
+        let reader = file::reader(&path).unwrap();
+        reader.execute_batch("BEGIN; SELECT count(*) FROM blobs;").unwrap();
+        let connection = &writer.owned.as_ref().unwrap().connection;
+        while log_bytes() <= LOG_BYTES_MAX {
+            connection.execute("INSERT INTO blobs (bytes) VALUES (zeroblob(4000000))", []).unwrap();
+        }
+        reader.execute_batch("COMMIT").unwrap();
+        writer.cut_log();
+        assert_eq!(log_bytes(), 0);
+        assert_eq!(writer.standing.health(), Health::Open);
+    }
+}

@@ -103,6 +103,29 @@ fn a_damaged_file_is_found_when_it_is_opened_or_read_and_never_gives_other_rows(
     assert!(found_open > 20 && found_read > 20, "{found_open} and {found_read}");
 }
 
+#[test]
+fn a_damaged_file_is_not_even_written_by_the_log_beside_it() {
+    let (mut shelf, ..) = filled();
+    let mut board = ModelBoard::new(500);
+    board.insert(2_500);
+    shelf.open();
+    shelf.put(&board.stream(0, usize::MAX).batch);
+    // As after a power cut: the last commits are only in the log.
+    let other = tempfile::tempdir().unwrap();
+    let path = other.path().join("archive.db");
+    let log = |path: &std::path::Path| file::log_path(path);
+    let mut bad = fs::read(shelf.path()).unwrap();
+    for page in (4..bad.len() / 4096).map(|page| page * 4096) {
+        bad[page..page + 8].fill(0xA5); // heads of SQLite's pages
+    }
+    fs::write(&path, &bad).unwrap();
+    fs::copy(log(&shelf.path()), log(&path)).unwrap();
+    let error = file::own(&path).unwrap_err();
+    assert!(matches!(error, ArchiveError::Damaged { .. }), "{error}");
+    assert!(fs::metadata(log(&path)).unwrap().len() > 0, "the log is still there");
+    assert!(fs::read(&path).unwrap() == bad, "it is left as it is");
+}
+
 /// As much as a query would read.
 fn read(shelf: &Shelf, series: i64) -> Result<Vec<(u64, String)>, ArchiveError> {
     let readers = shelf.readers();
