@@ -1,9 +1,15 @@
-//! `picolake.yaml`: which boards there are.
+//! `picolake.yaml`: which boards there are, and how their rows are archived.
 
-use crate::link::{Address, AddressError};
+use crate::{
+    archive::{self, MAX_BYTES_MIN, Retention, SYNC_INTERVAL_DEFAULT},
+    link::{Address, AddressError},
+};
 use serde::Deserialize;
 use shared::format::is_unseen;
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 /// The file that is read when no other is named.
 pub const FILE_NAME: &str = "picolake.yaml";
@@ -11,12 +17,61 @@ pub const FILE_NAME: &str = "picolake.yaml";
 pub const FILE_VARIABLE: &str = "PICOLAKE_CONFIG";
 /// Boards in one file.
 pub const BOARDS_MAX: usize = 1024;
+/// Names the archive's file, whatever the configuration says.
+pub const ARCHIVE_VARIABLE: &str = "PICOLAKE_ARCHIVE";
+/// Where the archive is in the user's data folder.
+const ARCHIVE_FILE: &str = "picolake/archive.db";
+/// The least and the most time between two looks at a board for new rows.
+const SYNC_INTERVAL_MS: std::ops::RangeInclusive<u64> = 50..=3_600_000;
+/// Rows can be kept for a century at most.
+const KEEP_DAYS: std::ops::RangeInclusive<u64> = 1..=36_525;
 
 /// What the file says, checked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Config {
     /// The boards, in the file's order.
     pub boards: Vec<BoardConfig>,
+    /// How rows are archived.
+    pub archive: ArchiveConfig,
+}
+
+/// How rows are archived.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ArchiveConfig {
+    /// Whether they are.
+    pub is_enabled: bool,
+    /// The file; none is one in the user's data folder.
+    pub path: Option<PathBuf>,
+    /// How often boards are asked for new rows.
+    pub sync_interval: Duration,
+    /// What may stay.
+    pub retention: Retention,
+}
+
+impl Default for ArchiveConfig {
+    fn default() -> Self {
+        Self {
+            is_enabled: true,
+            path: None,
+            sync_interval: SYNC_INTERVAL_DEFAULT,
+            retention: Retention::default(),
+        }
+    }
+}
+
+impl ArchiveConfig {
+    /// The file that somebody named: in the variable, or in the configuration.
+    pub fn named_path(&self) -> Option<PathBuf> {
+        let variable = std::env::var_os(ARCHIVE_VARIABLE).filter(|path| !path.is_empty());
+        variable.map(PathBuf::from).or_else(|| self.path.clone())
+    }
+
+    /// How the archive is kept; none where it is not, or there is no place for it.
+    pub fn options(&self) -> Option<archive::Options> {
+        let in_data_folder = || Some(dirs::data_dir()?.join(ARCHIVE_FILE));
+        let path = self.named_path().or_else(in_data_folder).filter(|_| self.is_enabled)?;
+        Some(archive::Options { path, sync_interval: self.sync_interval, retention: self.retention })
+    }
 }
 
 /// One board.
@@ -59,6 +114,20 @@ pub enum ConfigError {
         /// Why.
         source: AddressError,
     },
+    /// A number of the archive's that cannot be used.
+    #[error("{}: archive: {name}: {value} is not from {least} to {most}", path.display())]
+    Archive {
+        /// Which file.
+        path: PathBuf,
+        /// Which setting.
+        name: &'static str,
+        /// What it says.
+        value: u64,
+        /// What it can say at least.
+        least: u64,
+        /// What it can say at most.
+        most: u64,
+    },
     /// A name that cannot be used.
     #[error("{}: board `{name}`: {why}", path.display())]
     Name {
@@ -76,6 +145,18 @@ pub enum ConfigError {
 struct File {
     #[serde(default)]
     boards: Vec<FileBoard>,
+    #[serde(default)]
+    archive: FileArchive,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileArchive {
+    path: Option<PathBuf>,
+    enabled: Option<bool>,
+    sync_interval_ms: Option<u64>,
+    keep_days: Option<u64>,
+    max_bytes: Option<u64>,
 }
 
 #[derive(Deserialize)]
@@ -107,7 +188,7 @@ pub fn load(named: Option<&Path>) -> Result<Config, ConfigError> {
 fn parse(path: &Path, text: &str) -> Result<Config, ConfigError> {
     let file: File = serde_saphyr::from_str(text)
         .map_err(|error| ConfigError::Shape { path: path.into(), message: first_line(&error.to_string()) })?;
-    let mut config = Config::default();
+    let mut config = Config { archive: archive_of(path, file.archive)?, ..Config::default() };
     for FileBoard { name, link, writable } in file.boards {
         let refuse = |why| Err(ConfigError::Name { path: path.into(), name: name.clone(), why });
         if name.is_empty() || name.contains(|c: char| c.is_whitespace() || is_unseen(c) || c == ':') {
@@ -127,6 +208,26 @@ fn parse(path: &Path, text: &str) -> Result<Config, ConfigError> {
         config.boards.push(BoardConfig { name, link, writable });
     }
     Ok(config)
+}
+
+fn archive_of(path: &Path, file: FileArchive) -> Result<ArchiveConfig, ConfigError> {
+    let within = |name, value: Option<u64>, range: std::ops::RangeInclusive<u64>| match value {
+        Some(value) if !range.contains(&value) => {
+            let (least, most) = range.into_inner();
+            Err(ConfigError::Archive { path: path.into(), name, value, least, most })
+        }
+        value => Ok(value),
+    };
+    let interval_ms = within("sync_interval_ms", file.sync_interval_ms, SYNC_INTERVAL_MS)?;
+    let keep_days = within("keep_days", file.keep_days, KEEP_DAYS)?;
+    let max_bytes = within("max_bytes", file.max_bytes, MAX_BYTES_MIN..=i64::MAX as u64)?;
+    Ok(ArchiveConfig {
+        is_enabled: file.enabled.unwrap_or(true),
+        // As the other files of a configuration: beside it.
+        path: file.path.map(|named| path.parent().map_or(named.clone(), |folder| folder.join(&named))),
+        sync_interval: interval_ms.map_or(SYNC_INTERVAL_DEFAULT, Duration::from_millis),
+        retention: Retention { keep: keep_days.map(|days| Duration::from_secs(days * 24 * 3600)), max_bytes },
+    })
 }
 
 fn first_line(text: &str) -> String {
@@ -172,6 +273,21 @@ mod tests {
             config.board("pumb").unwrap_err().to_string(),
             "there is no board `pumb`; did you mean `pump`?"
         );
+    }
+
+    #[test]
+    fn a_file_says_how_rows_are_archived() {
+        let text = "archive: {path: rows.db, sync_interval_ms: 250, keep_days: 30, max_bytes: 1000000000}";
+        let parsed = parse(Path::new("/etc/picolake/picolake.yaml"), text).unwrap().archive;
+        assert_eq!(parsed.path.as_deref(), Some(Path::new("/etc/picolake/rows.db")));
+        assert_eq!(parsed.sync_interval, Duration::from_millis(250));
+        assert_eq!(parsed.retention.keep, Some(Duration::from_secs(30 * 86_400)));
+        assert_eq!(parsed.retention.max_bytes, Some(1_000_000_000));
+        assert!(parsed.is_enabled && check("boards: []").unwrap().archive == ArchiveConfig::default());
+        assert_eq!(check("archive: {enabled: false}").unwrap().archive.options(), None);
+        let fault = check("archive: {max_bytes: 5}").unwrap_err();
+        assert!(fault.contains("archive: max_bytes: 5 is not from 8388608 to"), "{fault}");
+        assert!(check("archive: {keep: 5}").is_err());
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //!   board ── a session for each board                 parts of answers
 //!   config ── picolake.yaml                           names
 //!   field ── all boards, and what tables they have    names
+//!   archive ── a durable copy of the boards' rows     pages, SQLite
 //!   query ── a SELECT over boards, batch by batch     rows
 //!   tools ── tools.yaml, calls, pages of answers      JSON
 //!   jobs ── whole answers into files                  files
@@ -13,6 +14,7 @@
 //!   cli ── what a person types                        text
 //! ```
 
+pub mod archive;
 pub mod board;
 pub mod cli;
 pub mod config;

@@ -12,6 +12,7 @@ pub mod http_server;
 pub mod oracle;
 pub mod paced_link;
 pub mod qemu;
+pub mod row_board;
 pub mod runtime;
 pub mod sensors;
 pub mod serving;

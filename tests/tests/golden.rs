@@ -78,7 +78,8 @@ fn every_answer_is_what_its_file_says() {
     calls.compare(&mut client, &mut golden, "cancel_job", "cancel_job", &json!({"job": job}), &[]);
 
     let config = exports.path().join("picolake.yaml");
-    fs::write(&config, "boards: [{name: pump, link: 'sim:pump', writable: true}]").unwrap();
+    fs::write(&config, "boards: [{name: pump, link: 'sim:pump', writable: true}]\narchive: {enabled: false}")
+        .unwrap();
     let mut writer = Client::start(&["--config", config.to_str().unwrap()]);
     writer.wait_for_rows(&["pump"]);
     calls.compare(&mut writer, &mut golden, "insert_row", "insert_row", &row, &[]);

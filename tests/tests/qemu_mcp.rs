@@ -25,7 +25,11 @@ const PAGE_ROWS: usize = 40;
 async fn session_over(link: &Address) {
     let folder = tempfile::tempdir().unwrap();
     let config = folder.path().join("picolake.yaml");
-    std::fs::write(&config, format!("boards:\n  - name: bench\n    link: '{link}'\n")).unwrap();
+    std::fs::write(
+        &config,
+        format!("boards:\n  - name: bench\n    link: '{link}'\narchive: {{enabled: false}}\n"),
+    )
+    .unwrap();
     let mut command = Command::from(picolake());
     command.args(["serve", "--stdio", "--config"]).arg(&config);
     let client = ().serve(TokioChildProcess::new(command).unwrap()).await.unwrap();

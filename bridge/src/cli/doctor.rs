@@ -1,4 +1,4 @@
-//! `picolake doctor`: looks at configuration, boards, clocks and clients, and says of each fault what to do. Mends
+//! `picolake doctor`: looks at configuration, boards, clocks, archive and clients, and says of each fault what to do. Mends
 //! nothing.
 
 use super::{
@@ -7,6 +7,7 @@ use super::{
     gateway::{Gateway, tools_file},
 };
 use crate::{
+    archive::Readers,
     config::{Config, ConfigError, FILE_NAME},
     field::{Field, Report},
     mcp::http,
@@ -55,6 +56,7 @@ pub(crate) async fn run(config: &Config, named: Option<&Path>) -> anyhow::Result
     let mut findings = vec![configuration(config, named), clock()];
     findings.extend(tools(named));
     findings.extend(owner(config, named).await);
+    findings.extend(archive(config));
     findings.push(port().await);
     findings.extend(Client::ALL.map(client));
     report(&findings)
@@ -87,6 +89,32 @@ fn configuration(config: &Config, named: Option<&Path>) -> Finding {
         ),
         boards => Good(format!("configuration: {} lists {boards} boards", path.display())),
     }
+}
+
+/// The archive as it would be read, whoever writes it.
+fn archive(config: &Config) -> Option<Finding> {
+    let Some(options) = config.archive.options() else {
+        return Some(Note(
+            "archive: rows are not archived".into(),
+            "to keep them on this machine: archive: {enabled: true}".into(),
+        ));
+    };
+    let readers = Readers::new(options.path);
+    let path = readers.path().display().to_string();
+    if !readers.path().exists() {
+        let what = format!("archive: {path} is begun when picolake serve has boards");
+        return (!config.boards.is_empty()).then_some(Good(what));
+    }
+    Some(match readers.contents() {
+        Ok(contents) => {
+            let rows: u64 = contents.series.iter().map(|(_, stored)| stored.rows).sum();
+            Good(format!("archive: {path} has {rows} rows in {} bytes", contents.file_bytes))
+        }
+        Err(error) => Fault(
+            format!("archive: {error}"),
+            "until then picolake serve goes on without it, and rows that boards overwrite are lost".into(),
+        ),
+    })
 }
 
 /// The user's own tools, if there are some.

@@ -1,6 +1,7 @@
 //! The way from the command line to the boards: through this process if it owns them, else through the one that does.
 
 use crate::{
+    archive::Archive,
     config::{Config, FILE_NAME},
     field::Field,
     mcp::Server,
@@ -22,6 +23,8 @@ const EXPORT_FOLDER: &str = "picolake/exports";
 const TOOLS_FILE_NAME: &str = "tools.yaml";
 /// Times that an owner may end between its greeting and a wish.
 const ATTEMPTS_MAX: u32 = 8;
+/// How long the archive may take to be closed.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 /// A wait at the end that is longer is explained.
 const END_PATIENCE: Duration = Duration::from_millis(500);
 
@@ -30,6 +33,8 @@ const END_PATIENCE: Duration = Duration::from_millis(500);
 pub(crate) struct Estate {
     config: Config,
     is_demo: bool,
+    /// The owner copies the boards' rows: one that stays.
+    has_archive: bool,
     options: Options,
     /// The options that were given, not those that are usual.
     given: Setup,
@@ -72,19 +77,35 @@ impl Estate {
         let place = Place::of(file.exists().then_some(file), is_demo)?;
         let setup = Setup::of(&given);
         let options = Options { user_file: given.user_file.or_else(|| tools_file(named)), ..given };
-        Ok(Self { config: config.clone(), is_demo, options, given: setup, place })
+        Ok(Self { config: config.clone(), is_demo, has_archive: false, options, given: setup, place })
+    }
+
+    /// The same for an owner that stays, and so copies the boards' rows.
+    pub(crate) fn with_archive(self) -> Self {
+        Self { has_archive: true, ..self }
     }
 
     /// Opens the links and listens for guests.
     pub(crate) fn begin(&self, lock: Lock) -> Result<Host, OwnerError> {
         let fail = |what: &str, error: &dyn std::error::Error| OwnerError::Begin(format!("{what}{error}"));
         let mut field = Field::of(&self.config);
+        let mut archived = field.clone();
         if self.is_demo {
             let demo = Field::demo().map_err(|error| fail("the simulated field does not start: ", &error))?;
             field = field.and(&demo);
+            // Simulated boards are others at every start: in the user's own archive they would only pile up.
+            if self.config.archive.named_path().is_some() {
+                archived = field.clone();
+            }
         }
+        let archive = match self.config.archive.options() {
+            Some(options) if self.has_archive && !archived.boards().is_empty() => {
+                Some(Archive::start(options, &archived))
+            }
+            _ => None,
+        };
         let export_folder = self.options.export_folder.clone().or_else(usual_export_folder);
-        let options = Options { export_folder, ..self.options.clone() };
+        let options = Options { archive, export_folder, ..self.options.clone() };
         let tools = Tools::new(field, options).map_err(|error| fail("", &error))?;
         Host::listen(lock, Server::new(tools))
     }
@@ -171,6 +192,7 @@ impl Gateway {
 
 /// Ends an owner, and says so if that takes long.
 pub(crate) async fn end(host: Host) {
+    let archive = host.server().tools().archive().cloned();
     let mut ending = std::pin::pin!(host.end());
     if tokio::time::timeout(END_PATIENCE, &mut ending).await.is_err() {
         eprintln!(
@@ -180,6 +202,10 @@ pub(crate) async fn end(host: Host) {
             () = ending => {}
             () = super::serve::stopped() => {}
         }
+    }
+    if let Some(archive) = archive {
+        // A disk that is slow must not keep the program: what is not closed is as good after the next start.
+        let _ = tokio::time::timeout(CLOSE_TIMEOUT, archive.close()).await;
     }
 }
 

@@ -1,6 +1,7 @@
 //! What a person types: arguments → one of these jobs.
 #![allow(clippy::print_stdout, reason = "stdout is where a command line's answer goes")]
 
+mod archive;
 mod boards;
 mod call;
 mod clients;
@@ -92,9 +93,12 @@ enum Job {
         after_help = "What is in the client's file stays, and a backup is left beside it.\n\nExamples:\n  picolake install claude-desktop --demo\n  picolake install claude-code\n  picolake install cursor --print"
     )]
     Install(install::InstallArgs),
-    /// Check configuration, boards, clocks and client set-up, and say what to do
+    /// Check configuration, boards, clocks, archive and client set-up, and say what to do
     #[command(after_help = "Example:  picolake doctor")]
     Doctor,
+    /// Look at the archive: the boards' rows on this machine
+    #[command(subcommand)]
+    Archive(archive::ArchiveJob),
     /// Check the configuration
     #[command(subcommand)]
     Config(ConfigJob),
@@ -135,6 +139,7 @@ pub fn run(cli: Cli) -> anyhow::Result<()> {
             Job::Serve(args) => serve::run(&config, named, args).await,
             Job::Install(args) => install::run(named, &args),
             Job::Doctor => doctor::run(&config, named).await,
+            Job::Archive(job) => archive::run(&config, &job),
             Job::Config(ConfigJob::Check) => {
                 println!("{} boards, no faults", config.boards.len());
                 for BoardConfig { name, link, .. } in &config.boards {

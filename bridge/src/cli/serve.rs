@@ -65,7 +65,7 @@ pub(crate) async fn run(config: &Config, named: Option<&Path>, args: ServeArgs) 
         export_folder: args.export_folder.clone(),
         ..tools::Options::default()
     };
-    let estate = Estate::new(config, named, is_demo, given)?;
+    let estate = Estate::new(config, named, is_demo, given)?.with_archive();
     let mut stop = Stop::new()?;
     let mut elected = estate.elect().await?;
     let begun = Instant::now();

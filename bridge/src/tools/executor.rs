@@ -6,7 +6,7 @@ use super::{
     definition::{Definition, Destination, Work},
     internal, listing,
     paging::{self, Ready, View},
-    sql,
+    processes, sql,
     stream::RowStream,
     template,
 };
@@ -178,6 +178,11 @@ async fn run_parsed(
                 board.board.forget_catalogue();
             }
             written
+        }
+        Command::GetProcesses(_) => {
+            let boards = field.standing(usual.boards.as_deref()).await?;
+            let own = tools.archive().map(processes::of_archive).unwrap_or_default();
+            Box::pin(listing::run_with(boards, text, parsed, &usual, context, own)).await
         }
         _ => {
             let boards = field.standing(usual.boards.as_deref()).await?;

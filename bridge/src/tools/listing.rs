@@ -78,6 +78,9 @@ impl OwnedCell {
     }
 }
 
+/// Texts of a row that this program itself adds for a board.
+pub(super) type OwnRow = (String, Vec<String>);
+
 /// Runs a command on every board and writes one answer.
 pub(super) async fn run(
     boards: Vec<Standing>,
@@ -86,6 +89,21 @@ pub(super) async fn run(
     usual: &Usual,
     context: &Context,
 ) -> Result<Vec<String>, Fault> {
+    run_with(boards, text, command, usual, context, Vec::new()).await
+}
+
+/// The same with rows of this program's own behind those of the boards, unless boards were named.
+pub(super) async fn run_with(
+    boards: Vec<Standing>,
+    text: &str,
+    command: &Command<'_>,
+    usual: &Usual,
+    context: &Context,
+    mut own: Vec<OwnRow>,
+) -> Result<Vec<String>, Fault> {
+    if let Some(named) = &usual.boards {
+        own.retain(|(board, _)| named.contains(board));
+    }
     let start = Instant::now();
     let format = usual.format.or(command.format()).unwrap_or(Format::Mcp);
     let told = join_all(boards.iter().map(async |standing| match &standing.hello {
@@ -102,7 +120,7 @@ pub(super) async fn run(
         let nodes = u32::try_from(told.len()).unwrap_or(u32::MAX);
         let time_us = u64::try_from(start.elapsed().as_micros()).unwrap_or(u64::MAX);
         let style = Style { shape: Shape::of(command), format, is_plain: usual.is_plain };
-        return rows(&told, style, &Statistics { time_us, nodes }, notes);
+        return rows(&told, &own, style, &Statistics { time_us, nodes }, notes);
     } else {
         objects(&told, format, usual.is_plain)
     };
@@ -149,7 +167,7 @@ pub(super) async fn explain(
     let nodes = u32::try_from(legs.len()).unwrap_or(u32::MAX);
     let time_us = u64::try_from(start.elapsed().as_micros()).unwrap_or(u64::MAX);
     let style = Style { shape: Shape::of(command), format, is_plain: false };
-    rows(&told, style, &Statistics { time_us, nodes }, notes)
+    rows(&told, &[], style, &Statistics { time_us, nodes }, notes)
 }
 
 /// Whose answer is there, and whose is missing. An error if no board answered, or strictly, if one did not.
@@ -238,14 +256,15 @@ async fn ask(board: &Board, text: &str, format: Format, context: &Context) -> Re
 /// Rows of all boards under the caps of a call. Lists of names are united; other rows say whose they are.
 fn rows(
     told: &[(String, Told)],
+    own: &[OwnRow],
     Style { shape, format, is_plain }: Style,
     statistics: &Statistics,
     mut notes: Notes,
 ) -> Result<Vec<String>, Fault> {
     let is_united =
         is_plain || matches!(shape, Shape::Databases | Shape::Tables | Shape::Columns | Shape::Blockchain(_));
-    let own = told.iter().map(|(_, told)| &told.columns).find(|columns| !columns.is_empty());
-    let mut columns: Vec<Column<'_>> = own.into_iter().flatten().map(OwnedColumn::borrowed).collect();
+    let listed = told.iter().map(|(_, told)| &told.columns).find(|columns| !columns.is_empty());
+    let mut columns: Vec<Column<'_>> = listed.into_iter().flatten().map(OwnedColumn::borrowed).collect();
     if !is_united {
         columns.insert(0, Column { name: BOARD_COLUMN, kind: ColumnType::Text, unit: "" });
     }
@@ -261,6 +280,9 @@ fn rows(
             cells.push(row);
         }
     }
+    cells.extend(own.iter().map(|(board, row)| {
+        std::iter::once(board).chain(row).map(|text| Value::Text(text)).collect::<Vec<_>>()
+    }));
     if matches!(shape, Shape::Databases | Shape::Tables | Shape::Blockchain(_)) {
         cells.sort_by_cached_key(|row| {
             let mut key = String::new();

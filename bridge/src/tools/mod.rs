@@ -13,6 +13,7 @@ mod internal;
 mod listing;
 mod page;
 mod paging;
+mod processes;
 mod snapshot;
 mod sql;
 mod stream;
@@ -27,7 +28,7 @@ pub(crate) use executor::Answered;
 pub use page::{CHARACTERS_MAX, ROWS_DEFAULT, ROWS_MAX};
 pub use stream::{RowStream, RowsJson};
 
-use crate::{field::Field, jobs::Jobs, query::Lake};
+use crate::{archive::Archive, field::Field, jobs::Jobs, query::Lake};
 use serde_json::{Map, Value};
 use shared::command::Format;
 use snapshot::Snapshots;
@@ -59,6 +60,8 @@ struct Inner {
 /// How tools are set up.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
+    /// The boards' rows on this machine, where they are kept.
+    pub archive: Option<Archive>,
     /// A file of tools that adds, replaces and hides.
     pub user_file: Option<PathBuf>,
     /// Where exports go; without it there are none.
@@ -189,6 +192,11 @@ impl Tools {
     /// How they were set up.
     pub(crate) fn options(&self) -> &Options {
         &self.inner.options
+    }
+
+    /// The boards' rows on this machine, where they are kept.
+    pub fn archive(&self) -> Option<&Archive> {
+        self.inner.options.archive.as_ref()
     }
 
     /// The jobs.

@@ -19,7 +19,7 @@ impl Silent {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let folder = tempfile::tempdir().unwrap();
         let link = format!("tcp:{}", listener.local_addr().unwrap());
-        let file = format!("boards:\n- {{name: silent, link: '{link}'}}\n");
+        let file = format!("boards:\n- {{name: silent, link: '{link}'}}\narchive: {{enabled: false}}\n");
         std::fs::write(folder.path().join("picolake.yaml"), file).unwrap();
         Self { _listener: listener, folder }
     }
@@ -145,7 +145,11 @@ fn a_subscriber_is_told_when_a_board_goes_and_comes_back() {
     let (board, address) = Simulated::start("127.0.0.1:0");
     let folder = tempfile::tempdir().unwrap();
     let config = folder.path().join("picolake.yaml");
-    std::fs::write(&config, format!("boards:\n- {{name: pump, link: 'tcp:{address}'}}\n")).unwrap();
+    std::fs::write(
+        &config,
+        format!("boards:\n- {{name: pump, link: 'tcp:{address}'}}\narchive: {{enabled: false}}\n"),
+    )
+    .unwrap();
     let mut server = Piped::start(&["--config", config.to_str().unwrap()]);
     server.call(1, "node_status", json!({}));
     assert_eq!(server.receive().unwrap()["result"]["isError"], false);
