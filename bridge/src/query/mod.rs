@@ -5,6 +5,7 @@
 //!   Scan         a stream from each board, one behind the other, with the row_id of each row
 //!   Computed     the whole answer of one board that groups or sorts: it is small, a board's memory is
 //!   Source       either of them, as pages, streams and exports read it
+//!   sqlite       what the dialect has no words for, run here over rows that were fetched or found
 //! ```
 
 mod columns;
@@ -13,6 +14,7 @@ mod context;
 mod memory;
 mod scan;
 mod source;
+pub mod sqlite;
 mod statement;
 
 pub use columns::{OwnedColumn, United};
