@@ -26,7 +26,7 @@ pub(super) const INSTRUCTIONS_MAX: i32 = 100_000;
 pub(super) const PATTERN_BYTES_MAX: i32 = 200;
 
 /// Bytes that all statements together keep in SQLite at most: what they sort, group, and look up again. One that keeps
-/// nothing is not stopped by what others keep.
+/// nothing is not stopped by what others keep; of the others, the one that has been at work longest.
 pub const KEPT_BYTES_MAX: i64 = 256 << 20;
 /// Statements that run at once; others wait their turn.
 pub const STATEMENTS_MAX: usize = 4;

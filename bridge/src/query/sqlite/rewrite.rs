@@ -104,8 +104,12 @@ impl Rewriter<'_> {
             columns
         };
         // What a recursive one begins with says what its rows are.
-        if let SetExpr::SetOperation { left, .. } = &*cte.query.body {
-            let mut first = left.clone();
+        let mut leftmost = &*cte.query.body;
+        while let SetExpr::SetOperation { left, .. } = leftmost {
+            leftmost = left;
+        }
+        if matches!(*cte.query.body, SetExpr::SetOperation { .. }) {
+            let mut first = leftmost.clone();
             if let Ok((columns, _)) = self.body(&mut first, outer) {
                 self.define(&key, renamed(columns));
             }

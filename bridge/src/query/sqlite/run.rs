@@ -258,7 +258,7 @@ fn fault_of(error: &Error) -> Fault {
         Some(ErrorCode::TooBig | ErrorCode::OutOfMemory) => {
             ("capacity", "make shorter texts and fewer columns: a value has at most 100,000 bytes")
         }
-        Some(ErrorCode::AuthorizationForStatementDenied) => {
+        _ if has("not authorized") || has("prohibited") => {
             ("unsupported", "use SQLite's functions of texts, numbers and time")
         }
         _ if has("no such column") => ("unknown_column", "look up the table's columns, then ask again"),

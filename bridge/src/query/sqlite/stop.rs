@@ -3,19 +3,22 @@
 use super::limits::KEPT_BYTES_MAX;
 use crate::{fault::Fault, query::Context};
 use std::sync::{
-    Mutex, PoisonError,
-    atomic::{AtomicBool, Ordering},
+    Arc, Mutex, PoisonError,
+    atomic::{AtomicU64, Ordering},
 };
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+
+/// The looks at each statement that keeps rows and runs now: how long it has been at work.
+static KEEPING: Mutex<Vec<Arc<AtomicU64>>> = Mutex::new(Vec::new());
 
 /// Watches over one statement.
 #[derive(Debug)]
 pub(super) struct Stop {
     deadline: Instant,
     pub(super) cancelled: CancellationToken,
-    /// Whether the statement keeps rows in SQLite.
-    keeps: AtomicBool,
+    /// How often a statement was looked at that keeps rows in SQLite; none of one that keeps nothing.
+    looks: Mutex<Option<Arc<AtomicU64>>>,
     /// Why it was stopped.
     fault: Mutex<Option<Fault>>,
 }
@@ -26,14 +29,25 @@ impl Stop {
         Self {
             deadline: context.deadline,
             cancelled: context.cancelled.child_token(),
-            keeps: AtomicBool::new(false),
+            looks: Mutex::new(None),
             fault: Mutex::new(None),
         }
     }
 
     /// The statement keeps rows: it can be stopped for the memory that they take.
     pub(super) fn keeps_rows(&self) {
-        self.keeps.store(true, Ordering::Relaxed);
+        let looks = Arc::new(AtomicU64::new(0));
+        lock(&KEEPING).push(Arc::clone(&looks));
+        *lock(&self.looks) = Some(looks);
+    }
+
+    /// SQLite tells what all statements keep, not what each does. Where that is too much, the one goes that has been at
+    /// work longest; if it was not that one, the next goes.
+    fn keeps_too_much(&self) -> bool {
+        let Some(looks) = lock(&self.looks).clone() else { return false };
+        let own = looks.fetch_add(1, Ordering::Relaxed);
+        bytes_kept() > KEPT_BYTES_MAX
+            && lock(&KEEPING).iter().all(|other| other.load(Ordering::Relaxed) <= own + 1)
     }
 
     /// Whether it has to end; remembers why.
@@ -42,7 +56,7 @@ impl Stop {
             Fault::cancelled()
         } else if Instant::now() >= self.deadline {
             timeout()
-        } else if self.keeps.load(Ordering::Relaxed) && bytes_kept() > KEPT_BYTES_MAX {
+        } else if self.keeps_too_much() {
             let message = format!(
                 "KEPT_BYTES_MAX: what the queries of this gateway sort, group and join takes more than {KEPT_BYTES_MAX} bytes"
             );
@@ -57,17 +71,30 @@ impl Stop {
 
     /// Ends it for this reason, unless there is one already.
     pub(super) fn fail(&self, fault: Fault) {
-        self.fault.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(fault);
+        lock(&self.fault).get_or_insert(fault);
     }
 
     /// Why it was ended.
     pub(super) fn take(&self) -> Option<Fault> {
-        self.fault.lock().unwrap_or_else(PoisonError::into_inner).take()
+        lock(&self.fault).take()
     }
 
     pub(super) fn deadline(&self) -> Instant {
         self.deadline
     }
+}
+
+impl Drop for Stop {
+    fn drop(&mut self) {
+        if let Some(looks) = lock(&self.looks).take() {
+            lock(&KEEPING).retain(|other| !Arc::ptr_eq(other, &looks));
+        }
+    }
+}
+
+/// What is locked is whole after every step, also if a thread panicked.
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The statement took too long.
