@@ -31,6 +31,9 @@ const ALLOWED: &[&str] = &[
     "total", "trim", "typeof", "unicode", "unixepoch", "unlikely", "upper", "variance", MOVED, MOMENT_TEXT, TRUTH_TEXT,
 ];
 
+/// A function of one float.
+type OfFloat = fn(f64) -> f64;
+
 /// Whether a statement may call it.
 pub(super) fn is_allowed(name: &str) -> bool {
     ALLOWED.iter().any(|allowed| allowed.eq_ignore_ascii_case(name))
@@ -61,7 +64,7 @@ pub(super) fn add(connection: &Connection) -> Result<()> {
         let round = if name == "floor" { f64::floor } else { f64::ceil };
         connection.create_scalar_function(name, 1, flags, move |context| Ok(rounded(context, round)))?;
     }
-    let of_floats: [(&str, fn(f64) -> f64); 4] =
+    let of_floats: [(&str, OfFloat); 4] =
         [("sqrt", f64::sqrt), ("exp", f64::exp), ("ln", f64::ln), ("log10", f64::log10)];
     for (name, of) in of_floats {
         connection.create_scalar_function(name, 1, flags, move |context| Ok(float(context, 0).map(of)))?;
@@ -92,7 +95,7 @@ fn moment(us: Option<i64>, unit: Unit, find: impl Fn(i64, Unit) -> Option<i64>) 
 }
 
 /// An integer is whole already.
-fn rounded(context: &Context<'_>, round: fn(f64) -> f64) -> ToSqlOutput<'static> {
+fn rounded(context: &Context<'_>, round: OfFloat) -> ToSqlOutput<'static> {
     ToSqlOutput::Owned(match context.get_raw(0) {
         ValueRef::Integer(value) => Value::Integer(value),
         ValueRef::Real(value) => Value::Real(round(value)),

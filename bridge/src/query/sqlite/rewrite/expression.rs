@@ -227,12 +227,12 @@ impl Rewriter<'_> {
 
     fn case(
         &mut self,
-        mut operand: Option<&mut Expr>,
+        operand: Option<&mut Expr>,
         conditions: &mut [CaseWhen],
         otherwise: Option<&mut Expr>,
         scope: &Scope<'_>,
     ) -> Result<Kind, Fault> {
-        let of_operand = match operand.as_deref_mut() {
+        let of_operand = match operand {
             Some(operand) => self.expression(operand, scope)?,
             None => Kind::Unknown,
         };
