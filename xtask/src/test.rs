@@ -16,7 +16,7 @@ use crate::{setup, size};
 const CASES_VARIABLE: &str = "PICOLAKE_CASES";
 
 /// The test programs whose cases come from seeds. Only these are built: optimised, that takes long.
-const SEEDED: [&str; 5] = ["archive", "faults", "oracle", "protocol", "frames"];
+const SEEDED: [&str; 7] = ["archive", "faults", "fleet", "oracle", "sqlite", "protocol", "frames"];
 
 /// Everything: set-up, every image, sizes, every host package's tests.
 pub(crate) fn run(workspace: &Workspace, filter: &[String], tally: &mut Tally) -> Result<()> {

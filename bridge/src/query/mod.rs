@@ -7,6 +7,7 @@
 //!   Scan         a stream from each board, one behind the other, with the row_id of each row
 //!   Joined       groups, different or sorted rows of all boards, put together in LargeMemory
 //!   Source       either of them, as pages, streams and exports read it
+//!   sqlite       what the dialect has no words for, run here over rows that were fetched or found
 //! ```
 
 mod columns;
@@ -17,6 +18,7 @@ mod memory;
 mod question;
 mod scan;
 mod source;
+pub mod sqlite;
 
 pub use columns::{OwnedColumn, United};
 pub use context::{Context, Progress, ProgressSender};

@@ -417,8 +417,9 @@ impl Sum {
     }
 }
 
-/// How far values lie from their mean.
-struct Spread {
+/// How far values lie from their mean (Welford).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Spread {
     count: u64,
     mean: f64,
     squares: f64,
@@ -439,7 +440,8 @@ impl Spread {
         put_u64(state, 16, self.squares.to_bits());
     }
 
-    fn take(&mut self, v: f64) {
+    /// Takes one value.
+    pub fn take(&mut self, v: f64) {
         self.count += 1;
         let before = v - self.mean;
         self.mean += before / self.count as f64;
@@ -459,7 +461,7 @@ impl Spread {
     }
 
     /// Of a sample; none of fewer than two values.
-    fn variance(&self) -> Option<f64> {
+    pub fn variance(&self) -> Option<f64> {
         (self.count > 1).then(|| (self.squares / (self.count - 1) as f64).max(0.0))
     }
 }

@@ -25,6 +25,7 @@ mod scan;
 mod text;
 mod workspace;
 
+pub use aggregate::Spread;
 pub use fragment::{Fragment, Target};
 pub use query::{PeriodEnd, Progress, Query, RowSink};
 pub use scan::{PageColumn, Pages};

@@ -180,7 +180,7 @@ pub(super) fn token(text: &str, at: usize) -> Result<Token, Fault> {
 }
 
 /// The unit of time that a word names, in the singular or the plural.
-pub(super) fn unit(word: &str) -> Option<Unit> {
+pub fn unit(word: &str) -> Option<Unit> {
     const UNITS: [(&str, Unit); 9] = [
         ("microsecond", Unit::Microsecond),
         ("millisecond", Unit::Millisecond),

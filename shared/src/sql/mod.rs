@@ -17,6 +17,8 @@ mod lexer;
 mod parser;
 pub mod tree;
 
+pub use lexer::unit;
+
 use crate::message::Failure;
 use tree::Select;
 
