@@ -276,7 +276,8 @@ mod tests {
         }
         assert_eq!(read, ids);
         assert_eq!(packed.block_from(0), 0);
-        assert_eq!(packed.block_from(19_999), packed.blocks.len());
+        assert_eq!(packed.block_from(19_999), packed.blocks.len() - 1);
+        assert_eq!(packed.block_from(20_000), packed.blocks.len());
     }
 
     #[test]

@@ -304,8 +304,7 @@ fn gives(name: &str, arguments: &[Kind]) -> Kind {
         "lower" | "upper" | "substr" | "substring" | "replace" | "ltrim" | "rtrim" | "trim"
         | "group_concat" | "string_agg" | "concat" | "concat_ws" | "printf" | "format" | "hex" | "quote"
         | "char" | "typeof" | "date" | "time" | "datetime" | "strftime" | "timediff" | "json"
-        | "json_array" | "json_object" | "json_group_array" | "json_group_object" | "json_quote"
-        | "json_type" => TEXT,
+        | "json_array" | "json_object" | "json_quote" | "json_type" => TEXT,
         _ => Kind::Unknown,
     }
 }
