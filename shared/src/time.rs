@@ -16,7 +16,9 @@ pub struct Utc(pub i64);
 
 impl Utc {
     /// Writes it in one piece: every row has a moment, and the general way to write six numbers takes long.
-    pub(crate) fn write(self, out: &mut impl fmt::Write) -> fmt::Result {
+    /// One copy for all that write: an image has little room.
+    #[inline(never)]
+    pub(crate) fn write(self, out: &mut dyn fmt::Write) -> fmt::Result {
         let (days, of_day) = (self.0.div_euclid(DAY_US), self.0.rem_euclid(DAY_US));
         let (year, month, day) = civil_from_days(days);
         let (seconds, mut fraction) = ((of_day / SECOND_US) as u32, (of_day % SECOND_US) as u32);

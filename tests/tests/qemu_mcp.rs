@@ -7,7 +7,7 @@ use client::{Client, call, code, data, items};
 use firmware::samplers::vibration;
 use picolake::link::Address;
 use picolake_tests::{
-    picolake,
+    picolake, program,
     qemu::{Qemu, image},
 };
 use rmcp::{ServiceExt as _, transport::TokioChildProcess};
@@ -135,6 +135,7 @@ async fn writes_are_refused(client: &Client) {
 #[tokio::test]
 async fn a_client_over_stdio_asks_a_board_on_its_serial_line() {
     let Some(image) = image("MCP over a serial line") else { return };
+    program(); // before the board boots: rows that pile up while it is built would not fit one answer
     let board = Qemu::boot(&image).unwrap();
     session_over(&board.serial).await;
 }
@@ -142,6 +143,7 @@ async fn a_client_over_stdio_asks_a_board_on_its_serial_line() {
 #[tokio::test]
 async fn a_client_over_stdio_asks_a_board_over_tcp() {
     let Some(image) = image("MCP over TCP") else { return };
+    program(); // before the board boots: rows that pile up while it is built would not fit one answer
     let board = Qemu::boot(&image).unwrap();
     session_over(&board.tcp).await;
 }

@@ -24,6 +24,7 @@ pub fn write_json_value(value: &Value<'_>, out: &mut impl Write) -> fmt::Result 
 /// Whether a character is not seen as itself: control characters, those that turn the direction of the text around
 /// them or have no width, line ends of other kinds, and the tags that repeat ASCII unseen. A device's text that has
 /// them could show a person something else than it is.
+#[inline(never)]
 pub fn is_unseen(c: char) -> bool {
     c.is_control()
         || matches!(c,
@@ -32,7 +33,8 @@ pub fn is_unseen(c: char) -> bool {
 }
 
 /// A whole number. Most cells are one, and the general way to write numbers takes three times as long.
-fn write_int(value: i64, out: &mut impl Write) -> fmt::Result {
+#[inline(never)]
+fn write_int(value: i64, out: &mut dyn Write) -> fmt::Result {
     let mut digits = [0; 20]; // as many as i64::MIN has, and its sign
     let (mut rest, mut at) = (value.unsigned_abs(), digits.len());
     loop {
@@ -51,7 +53,8 @@ fn write_int(value: i64, out: &mut impl Write) -> fmt::Result {
 }
 
 /// Text as a JSON string; characters that are not seen are escaped.
-pub fn write_json_text(text: &str, out: &mut impl Write) -> fmt::Result {
+#[inline(never)]
+pub fn write_json_text(text: &str, out: &mut dyn Write) -> fmt::Result {
     out.write_char('"')?;
     let mut rest = text;
     while let Some(at) = rest.find(|c: char| c == '"' || c == '\\' || is_unseen(c)) {
