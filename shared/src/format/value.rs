@@ -81,13 +81,14 @@ pub fn write_json_text(text: &str, out: &mut dyn Write) -> fmt::Result {
 }
 
 /// One value for a person; characters of a device's text that are not seen are escaped.
-pub fn write_cell(value: &Value<'_>, out: &mut impl Write) -> fmt::Result {
+#[inline(never)]
+pub fn write_cell(value: &Value<'_>, mut out: &mut dyn Write) -> fmt::Result {
     match value {
         Value::Text(text) => text.chars().try_for_each(|c| {
             if is_unseen(c) { write!(out, "{}", c.escape_default()) } else { out.write_char(c) }
         }),
         Value::Timestamp(v) => Utc(*v).write(out),
-        other => write_json_value(other, out),
+        other => write_json_value(other, &mut out),
     }
 }
 
