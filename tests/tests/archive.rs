@@ -46,7 +46,7 @@ struct Bridge(Child);
 impl Bridge {
     fn start(folder: &Path) -> Self {
         let log = File::options().create(true).append(true).open(folder.join("log")).unwrap();
-        let mut command = Command::new(program());
+        let mut command = picolake_tests::picolake();
         command.args(["serve", "--http", "127.0.0.1:0"]).current_dir(folder);
         command.env_remove("PICOLAKE_ARCHIVE").env_remove("PICOLAKE_TOKEN");
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);

@@ -8,6 +8,7 @@ use picolake::archive::Readers;
 use picolake_tests::{
     program,
     row_board::{Pace, RowBoard},
+    runtime,
     serving::Piped,
 };
 use serde_json::{Value, json};
@@ -52,6 +53,7 @@ impl Scene {
     fn command(&self, program: &Path) -> Command {
         let mut command = Command::new(program);
         command.current_dir(self.folder.path()).env_remove("PICOLAKE_ARCHIVE").stderr(Stdio::null());
+        command.env(runtime::VARIABLE, runtime::folder()); // each has the boards for itself
         command
     }
 

@@ -58,7 +58,7 @@ fn a_guest_that_leaves_in_mid_stream_cancels_its_query_on_the_board() {
     wait_for_queries(&mut owner, 1);
     let begun = Instant::now();
     while begun.elapsed().as_millis() < 200 {
-        assert_eq!(queries(&mut owner), 1, "it waits for the guest, and has not ended");
+        assert!(queries(&mut owner) >= 1, "it waits for the guest, and has not ended");
     }
     drop(guest);
     wait_for_queries(&mut owner, 0);
