@@ -15,8 +15,9 @@ pub const UTC_US_MAX: i64 = 253_402_300_800 * SECOND_US - 1;
 pub struct Utc(pub i64);
 
 impl Utc {
-    /// Writes it in one piece: every row has a moment, and the general way to write six numbers takes long.
-    pub(crate) fn write(self, out: &mut impl fmt::Write) -> fmt::Result {
+    /// Writes it in one piece: every row has a moment, and the general way to write six numbers stood out in the profile
+    /// of a page. Once in the image, whatever it writes to.
+    pub(crate) fn write(self, out: &mut dyn fmt::Write) -> fmt::Result {
         let (days, of_day) = (self.0.div_euclid(DAY_US), self.0.rem_euclid(DAY_US));
         let (year, month, day) = civil_from_days(days);
         let (seconds, mut fraction) = ((of_day / SECOND_US) as u32, (of_day % SECOND_US) as u32);

@@ -21,8 +21,8 @@ pub fn write_json_value(value: &Value<'_>, out: &mut impl Write) -> fmt::Result 
     }
 }
 
-/// A whole number. Most cells are one, and the general way to write numbers takes three times as long.
-fn write_int(value: i64, out: &mut impl Write) -> fmt::Result {
+/// A whole number. Many cells are one, and the general way to write them stood out in the profile of a page.
+fn write_int(value: i64, out: &mut dyn Write) -> fmt::Result {
     let mut digits = [0; 20]; // as many as i64::MIN has, and its sign
     let (mut rest, mut at) = (value.unsigned_abs(), digits.len());
     loop {
@@ -42,6 +42,11 @@ fn write_int(value: i64, out: &mut impl Write) -> fmt::Result {
 
 /// Text as a JSON string.
 pub fn write_json_text(text: &str, out: &mut impl Write) -> fmt::Result {
+    write_quoted(text, out)
+}
+
+/// The same, once in the image whatever it writes to.
+fn write_quoted(text: &str, out: &mut dyn Write) -> fmt::Result {
     out.write_char('"')?;
     let mut rest = text;
     while let Some(at) = rest.find(|c: char| c == '"' || c == '\\' || c.is_control()) {
