@@ -7,7 +7,7 @@ use picolake_tests::{
     sim_process::{NAME, SimProcess, config_with, serve_command},
     whole_answer::{QueryLines, export},
 };
-use serde_json::{Value, json};
+use serde::Deserialize;
 use shared::{time::parse_rfc3339, value};
 use std::{
     fs::File,
@@ -25,6 +25,34 @@ const PERIOD_US: i64 = 10_000;
 
 const SELECT_ALL: &str = "SELECT * FROM vibration";
 
+/// A row as it is written: no column is missing, and none is there besides.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Row<'t> {
+    timestamp: &'t str,
+    x: i64,
+    y: i64,
+    z: i64,
+}
+
+/// A line of a stream.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "type", rename_all = "lowercase", deny_unknown_fields)]
+enum Line<'t> {
+    #[serde(borrow)]
+    Data(Data<'t>),
+    Complete {
+        total_rows: u64,
+    },
+}
+
+#[derive(Debug, Deserialize)]
+struct Data<'t> {
+    #[serde(borrow)]
+    rows: Vec<Row<'t>>,
+    row_count: usize,
+}
+
 /// Checks rows one after the other, and keeps none.
 struct Checker {
     seed: u32,
@@ -40,25 +68,23 @@ impl Checker {
     }
 
     /// The row is the next one that the sensor made, and later than the one before.
-    fn take(&mut self, row: &Value) {
+    fn take(&mut self, row: &Row<'_>) {
         let index = self.count;
-        for (name, cell) in ["x", "y", "z"].into_iter().zip(vibration::row(self.seed, index)) {
-            let value::Value::Int(wanted) = cell else { panic!("the sensor makes whole numbers") };
-            assert_eq!(row[name], wanted, "{name} of row {index}: {row}");
-        }
-        let at_us = parse_rfc3339(row["timestamp"].as_str().expect("a moment")).expect("a moment");
+        let cells = [row.x, row.y, row.z].map(value::Value::Int);
+        assert_eq!(cells, vibration::row(self.seed, index), "row {index}: {row:?}");
+        let at_us = parse_rfc3339(row.timestamp).expect("a moment");
         if let Some(last_us) = self.last_us {
-            assert!(at_us > last_us, "row {index}: {row}");
-            assert!(index >= self.rows_before || at_us - last_us == PERIOD_US, "row {index}: {row}");
+            assert!(at_us > last_us, "row {index}: {row:?}");
+            assert!(index >= self.rows_before || at_us - last_us == PERIOD_US, "row {index}: {row:?}");
         }
         self.last_us = Some(at_us);
         self.count += 1;
     }
 
     /// All that were there when the board was asked.
-    fn end(self, counted: &Value) {
+    fn end(self, counted: u64) {
         assert!(self.count >= self.rows_before, "{} rows", self.count);
-        assert_eq!(*counted, self.count);
+        assert_eq!(counted, self.count);
     }
 }
 
@@ -73,10 +99,10 @@ fn exported(link: &str, mut checker: Checker) {
     let mut file = BufReader::new(File::open(folder.path().join("exports/all.jsonl")).unwrap());
     let mut line = String::new();
     while file.read_line(&mut line).unwrap() > 0 {
-        checker.take(&serde_json::from_str(&line).unwrap());
+        checker.take(&read(&line));
         line.clear();
     }
-    checker.end(&job["rows"]);
+    checker.end(job["rows"].as_u64().unwrap());
 }
 
 /// Streams the table through `POST /query` and checks it line by line.
@@ -85,19 +111,22 @@ fn streamed(link: &str, mut checker: Checker) {
     let config = config_with(folder.path(), link);
     let server = Serving::start_command(serve_command(folder.path(), &config, &["--http", "127.0.0.1:0"]));
     let mut lines = QueryLines::ask(&server, "demo", SELECT_ALL);
-    let end = loop {
-        let message = lines.message().expect("a stream says how it ended");
-        if message["type"] != "data" {
-            break message;
+    let rows_total = loop {
+        match read(lines.line().expect("a stream says how it ended")) {
+            Line::Complete { total_rows } => break total_rows,
+            Line::Data(Data { rows, row_count }) => {
+                assert_eq!(row_count, rows.len());
+                rows.iter().for_each(|row| checker.take(row));
+            }
         }
-        let rows = message["rows"].as_array().unwrap();
-        assert_eq!(message["row_count"], rows.len());
-        rows.iter().for_each(|row| checker.take(row));
     };
-    assert_eq!(lines.message(), None, "nothing follows the end");
-    assert_eq!((&end["type"], &end["rows_lost"]), (&json!("complete"), &Value::Null), "{end}");
-    checker.end(&end["total_rows"]);
+    assert_eq!(lines.line(), None, "nothing follows the end");
+    checker.end(rows_total);
     assert_small(server.peak_bytes(), "stream");
+}
+
+fn read<'t, T: Deserialize<'t>>(text: &'t str) -> T {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
 fn assert_small(peak_bytes: Option<u64>, what: &str) {

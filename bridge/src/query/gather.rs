@@ -157,6 +157,7 @@ impl Joined {
     }
 
     /// The columns of every row.
+    #[expect(clippy::misnamed_getters, reason = "the answer's columns, not the table's")]
     pub fn columns(&self) -> &[OwnedColumn] {
         &self.question.answer
     }
