@@ -2,16 +2,13 @@
 //! restart, and their links break. At the end every row that a board did not overwrite first is in the archive once.
 
 use picolake::archive::{Readers, Series};
-use picolake_tests::{
-    program,
-    row_board::{Pace, RowBoard, Start, TABLES, cells_of},
-};
+use picolake_tests::row_board::{Pace, RowBoard, Start, TABLES, cells_of};
 use shared::{limits::TABLE_COLUMNS_MAX, link_test::mix, schema::TableSpec, value::Value};
 use std::{
     collections::BTreeSet,
     fs::File,
     path::Path,
-    process::{Child, Command, Stdio},
+    process::{Child, Stdio},
     sync::Arc,
     time::{Duration, Instant},
 };

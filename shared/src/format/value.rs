@@ -32,7 +32,7 @@ pub fn is_unseen(c: char) -> bool {
             | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
-/// A whole number. Most cells are one, and the general way to write numbers takes three times as long.
+/// A whole number. Many cells are one, and the general way to write them stood out in the profile of a page.
 #[inline(never)]
 fn write_int(value: i64, out: &mut dyn Write) -> fmt::Result {
     let mut digits = [0; 20]; // as many as i64::MIN has, and its sign
