@@ -140,7 +140,7 @@ impl Drop for SmallDisk {
 #[test]
 fn an_export_that_fills_the_disk_fails_with_the_reason_and_leaves_nothing() {
     let Some(disk) = SmallDisk::mount() else {
-        println!("skipped: this user cannot mount a small disk");
+        picolake_tests::clients::skip("small disk", "this user cannot mount one");
         return;
     };
     in_virtual_time(async {
