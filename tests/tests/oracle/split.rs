@@ -51,6 +51,11 @@ impl SplitEngine {
         Self { parts, dice, query: Box::default(), pushed: 0, refused: 0 }
     }
 
+    /// The same boards, whose answers come the other way round.
+    pub(crate) fn reverse(&mut self) {
+        self.parts.reverse();
+    }
+
     fn answer(&mut self, sql: &str) -> Result<Answer, Failure> {
         let Self { parts, dice, query, pushed, refused } = self;
         let columns = parts[0].columns.clone();
