@@ -24,6 +24,7 @@ const BENCHES: &[Bench] = &[
     Bench { name: "link", image: Some((image::QEMU_BOARD, &["bench-raw-tcp"])) },
     Bench { name: "board", image: Some(("bench-board", &["bench-board"])) },
     Bench { name: "mcp", image: None },
+    Bench { name: "fleet", image: None },
     Bench { name: "archive", image: None },
 ];
 
