@@ -45,6 +45,8 @@ pub enum Planned {
 pub struct Statement {
     /// The statement, with the views that it names.
     pub sql: String,
+    /// The columns of its answer, each with its type where that is certain before there is a row.
+    pub columns: Vec<(String, Option<ColumnType>)>,
     /// What boards are asked, a question for each table.
     pub tables: Vec<Asked>,
     beyond: Beyond,
@@ -115,13 +117,14 @@ impl Lake {
             tables.push(self.plan(&Select { database, sql: &asked, ..*select }, context).await?);
         }
         let columns: Vec<_> = tables.iter().map(|asked| asked.question.columns.clone()).collect();
-        let width = sqlite::check(&beyond, &columns, context)?;
+        let columns = sqlite::check(&beyond, &columns, context)?;
+        let width = columns.len();
         if width > COLUMNS_MAX {
             let message =
                 format!("COLUMNS_MAX: the answer has {width} columns, at most {COLUMNS_MAX} are given");
             return Err(Fault::new("capacity", message, "select fewer columns"));
         }
-        Ok(Statement { sql, tables, beyond })
+        Ok(Statement { sql, columns, tables, beyond })
     }
 }
 

@@ -168,6 +168,18 @@ async fn run_parsed(
             let format = usual.format.or(*format).unwrap_or(Format::Mcp);
             Ok(vec![tools.inner.jobs.written(format)])
         }
+        Command::GetTables { dbms, .. } => {
+            let boards = field.standing(usual.boards.as_deref()).await?;
+            let view = |name: &str| (dbms.to_string(), vec![name.to_string()]);
+            let views = tools.inner.lake.views.names(dbms).map(view).collect();
+            Box::pin(listing::run_with(boards, text, parsed, &usual, context, views)).await
+        }
+        Command::GetColumns { dbms, table, .. } if tools.inner.lake.views.has(dbms, table) => {
+            let all = format!("SELECT * FROM \"{table}\"");
+            let sql = Sql { dbms, format: None, statistics: false, text: &all, offset: 0 };
+            let planned = tools.inner.lake.planned(&select(&sql, &usual, now_us()), context).await?;
+            listing::columns_of(planned, parsed, &usual)
+        }
         Command::GetColumns { dbms, table, .. } => {
             let having = field.boards_with(dbms, table, usual.boards.as_deref()).await?;
             Box::pin(listing::run(standing(having), text, parsed, &usual, context)).await

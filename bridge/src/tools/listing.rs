@@ -164,15 +164,45 @@ pub(super) async fn explain(
     let rows_here =
         here.map(|(step, detail)| vec![OwnedCell::Text(step.into()), OwnedCell::Text(detail)]).collect();
     // A statement without tables is explained by no board.
-    let columns = ["step", "detail"].map(|name| OwnedColumn {
-        name: name.into(),
-        kind: ColumnType::Text,
-        unit: String::new(),
-    });
-    told.push((HERE.into(), Told { columns: columns.into(), rows: rows_here, ..Told::default() }));
+    let columns = text_columns(&["step", "detail"]);
+    told.push((HERE.into(), Told { columns, rows: rows_here, ..Told::default() }));
     let time_us = u64::try_from(start.elapsed().as_micros()).unwrap_or(u64::MAX);
     let style = Style { shape: Shape::of(command), format, is_plain: false };
     rows(&told, &[], style, &Statistics { time_us, nodes }, notes)
+}
+
+/// The columns of a view; a type is left out where only rows would tell it.
+pub(super) fn columns_of(
+    planned: Planned,
+    command: &Command<'_>,
+    usual: &Usual,
+) -> Result<Vec<String>, Fault> {
+    let format = usual.format.or(command.format()).unwrap_or(Format::Mcp);
+    let (columns, questions) = match planned {
+        Planned::Beyond(statement) => (statement.columns, statement.tables),
+        Planned::Dialect(_) => return Err(Fault::protocol("a view is a table of a board")),
+    };
+    let mut notes = Notes { as_of_us: super::executor::now_us(), ..Notes::default() };
+    for (board, fault) in questions.iter().flat_map(|asked| &asked.missing) {
+        notes.missing.insert(board.clone(), reason(fault));
+    }
+    let row = |(name, kind): (String, Option<ColumnType>)| {
+        let kind = kind.map_or("", ColumnType::name);
+        [name.as_str(), kind, "", ""].map(|text| OwnedCell::Text(text.into())).into()
+    };
+    let told = Told {
+        columns: text_columns(&["name", "type", "unit", "description"]),
+        rows: columns.into_iter().map(row).collect(),
+        ..Told::default()
+    };
+    let style = Style { shape: Shape::of(command), format, is_plain: true };
+    rows(&[(HERE.into(), told)], &[], style, &Statistics::default(), notes)
+}
+
+fn text_columns(names: &[&str]) -> Vec<OwnedColumn> {
+    let column =
+        |name: &&str| OwnedColumn { name: (*name).into(), kind: ColumnType::Text, unit: String::new() };
+    names.iter().map(column).collect()
 }
 
 /// How each board goes about its part of a question.

@@ -67,8 +67,13 @@ pub async fn run(beyond: Beyond, tables: Vec<TableRows>, context: &Context) -> R
 }
 
 /// Whether SQLite takes a statement over tables of these columns, in the order of [`Beyond::tables`]: what can be said
-/// before any row is fetched. Returns how many columns its answer has.
-pub fn check(beyond: &Beyond, columns: &[Vec<OwnedColumn>], context: &Context) -> Result<usize, Fault> {
+/// before any row is fetched. Returns the columns of its answer, each
+/// with its type where that is certain.
+pub fn check(
+    beyond: &Beyond,
+    columns: &[Vec<OwnedColumn>],
+    context: &Context,
+) -> Result<Vec<(String, Option<ColumnType>)>, Fault> {
     let empty =
         |columns: &Vec<OwnedColumn>| Arc::new(TableRows { columns: columns.clone(), sources: Vec::new() });
     let tables: Vec<Arc<TableRows>> = columns.iter().map(empty).collect();
@@ -78,10 +83,13 @@ pub fn check(beyond: &Beyond, columns: &[Vec<OwnedColumn>], context: &Context) -
         let written = rewrite::write(beyond, &columns)?;
         let prepared = open(&tables, &stop).and_then(|connection| {
             let statement = connection.prepare(&written.sql)?;
-            Ok((statement.readonly(), statement.column_count()))
+            let kind = |index: usize| written.kinds.get(index).copied().flatten();
+            let names = statement.column_names().enumerate();
+            let columns = names.map(|(index, name)| (name.to_string(), kind(index))).collect();
+            Ok((statement.readonly(), columns))
         });
         match prepared {
-            Ok((true, width)) => Ok(width),
+            Ok((true, columns)) => Ok(columns),
             Ok((false, _)) => Err(super::beyond::reads_only()),
             Err(error) => Err(stop.take().unwrap_or_else(|| fault_of(&error))),
         }
