@@ -1,8 +1,10 @@
-//! `picolake.yaml`: which boards there are, and how their rows are archived.
+//! `picolake.yaml`: which boards there are, how their rows are archived, and which SELECTs are views.
 
 use crate::{
     archive::{self, MAX_BYTES_MIN, Retention, SYNC_INTERVAL_DEFAULT},
+    fault::Fault,
     link::{Address, AddressError},
+    query::{View, Views},
 };
 use serde::Deserialize;
 use shared::format::is_unseen;
@@ -33,6 +35,8 @@ pub struct Config {
     pub boards: Vec<BoardConfig>,
     /// How rows are archived.
     pub archive: ArchiveConfig,
+    /// SELECTs that can be queried as tables.
+    pub views: Views,
 }
 
 /// How rows are archived.
@@ -114,6 +118,14 @@ pub enum ConfigError {
         /// Why.
         source: AddressError,
     },
+    /// A view that is none.
+    #[error("{}: views: {}; {}", path.display(), fault.message, fault.suggested_action)]
+    View {
+        /// Which file.
+        path: PathBuf,
+        /// Which view, and why.
+        fault: Box<Fault>,
+    },
     /// A number of the archive's that cannot be used.
     #[error("{}: archive: {name}: {value} is not from {least} to {most}", path.display())]
     Archive {
@@ -147,6 +159,16 @@ struct File {
     boards: Vec<FileBoard>,
     #[serde(default)]
     archive: FileArchive,
+    #[serde(default)]
+    views: Vec<FileView>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileView {
+    name: String,
+    database: String,
+    sql: String,
 }
 
 #[derive(Default, Deserialize)]
@@ -188,7 +210,10 @@ pub fn load(named: Option<&Path>) -> Result<Config, ConfigError> {
 fn parse(path: &Path, text: &str) -> Result<Config, ConfigError> {
     let file: File = serde_saphyr::from_str(text)
         .map_err(|error| ConfigError::Shape { path: path.into(), message: first_line(&error.to_string()) })?;
-    let mut config = Config { archive: archive_of(path, file.archive)?, ..Config::default() };
+    let views = file.views.into_iter().map(|FileView { name, database, sql }| View { name, database, sql });
+    let views = Views::new(views.collect())
+        .map_err(|fault| ConfigError::View { path: path.into(), fault: Box::new(fault) })?;
+    let mut config = Config { archive: archive_of(path, file.archive)?, views, ..Config::default() };
     for FileBoard { name, link, writable } in file.boards {
         let refuse = |why| Err(ConfigError::Name { path: path.into(), name: name.clone(), why });
         if name.is_empty() || name.contains(|c: char| c.is_whitespace() || is_unseen(c) || c == ':') {
@@ -288,6 +313,16 @@ mod tests {
         let fault = check("archive: {max_bytes: 5}").unwrap_err();
         assert!(fault.contains("archive: max_bytes: 5 is not from 8388608 to"), "{fault}");
         assert!(check("archive: {keep: 5}").is_err());
+    }
+
+    #[test]
+    fn a_view_that_is_none_is_a_fault_of_the_file() {
+        let config =
+            check("views: [{name: hot, database: demo, sql: SELECT * FROM power WHERE voltage > 3}]");
+        assert!(config.unwrap().views.has("demo", "hot"));
+        let fault = check("views: [{name: hot, database: demo, sql: DROP TABLE power}]").unwrap_err();
+        assert!(fault.starts_with("picolake.yaml: views: view `hot`: only a SELECT"), "{fault}");
+        assert!(check("views: [{name: hot, sql: SELECT 1}]").unwrap_err().contains("database"));
     }
 
     #[test]

@@ -18,6 +18,7 @@ pub mod sensors;
 pub mod serving;
 pub mod sim_process;
 pub mod slow_board;
+pub mod spread;
 pub mod whole_answer;
 
 use std::{

@@ -105,7 +105,8 @@ impl Estate {
             _ => None,
         };
         let export_folder = self.options.export_folder.clone().or_else(usual_export_folder);
-        let options = Options { archive, export_folder, ..self.options.clone() };
+        let views = self.config.views.clone();
+        let options = Options { archive, export_folder, views, ..self.options.clone() };
         let tools = Tools::new(field, options).map_err(|error| fail("", &error))?;
         Host::listen(lock, Server::new(tools))
     }

@@ -35,8 +35,6 @@ const BOARDS_AT_ONCE: usize = 256;
 const PART_BYTES_MAX: usize = 64 * WORKSPACE_BYTES;
 /// Bytes of a batch of the joined answer.
 const BATCH_BYTES: usize = 16 * 1024;
-/// Bytes of a joined answer that is kept for the pages that follow the first.
-const KEPT_BYTES_MAX: usize = 4 << 20;
 
 /// An answer that was put together here, batch by batch.
 #[derive(Debug)]
@@ -159,7 +157,8 @@ impl Joined {
     /// The columns of every row.
     #[expect(clippy::misnamed_getters, reason = "the answer's columns, not the table's")]
     pub fn columns(&self) -> &[OwnedColumn] {
-        &self.question.answer
+        let Question { answer, .. } = &self.question;
+        answer
     }
 
     /// The next rows, or the end.
@@ -184,20 +183,6 @@ impl Joined {
     pub fn rows(&self, batch: &Batch, each: impl FnMut(&[Value<'_>])) -> Result<(), Fault> {
         decode_rows(&self.kinds, batch.count, &batch.bytes, each)
             .map_err(|_| Fault::protocol("a batch cannot be read"))
-    }
-
-    /// The rest of the answer, which must not be larger than can be kept.
-    pub fn keep(&mut self) -> Result<Vec<Batch>, Fault> {
-        let (mut batches, mut bytes) = (Vec::new(), 0);
-        while let Some(batch) = self.next_batch()? {
-            bytes += batch.bytes.len();
-            if bytes > KEPT_BYTES_MAX {
-                let message = format!("the sorted answer has more than {KEPT_BYTES_MAX} bytes");
-                return Err(Fault::new("capacity", message, "add a LIMIT, or export the answer as a job"));
-            }
-            batches.push(batch);
-        }
-        Ok(batches)
     }
 }
 

@@ -1,13 +1,16 @@
 //! What questions are put to: the boards of a field. Knows no tool.
 
-use super::{Asked, Context, Question};
+use super::{Asked, Context, Question, Views};
 use crate::{fault::Fault, field::Field};
+use std::sync::Arc;
 
 /// Everything that has rows. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Lake {
     /// The boards.
     pub field: Field,
+    /// SELECTs that can be queried as tables.
+    pub views: Arc<Views>,
     /// Boards send whole rows, and everything is computed here: to compare with what they can do themselves.
     pub without_pushdown: bool,
 }
@@ -28,7 +31,7 @@ pub struct Select<'q> {
 }
 
 impl Lake {
-    /// Plans a SELECT over the boards that have its table.
+    /// Plans a SELECT of the dialect over the boards that have its table.
     pub async fn plan(&self, select: &Select<'_>, context: &Context) -> Result<Asked, Fault> {
         let table = Question::table_of(select.sql)?;
         let having = self.field.boards_with(select.database, &table, select.boards).await?;

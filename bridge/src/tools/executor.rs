@@ -8,7 +8,7 @@ use super::{
     paging::{self, Ready, View},
     processes, sql,
     stream::RowStream,
-    template,
+    template::{self, Filled},
 };
 use crate::{
     fault::{Fault, quoted},
@@ -53,8 +53,8 @@ pub(super) async fn call(
             Box::pin(internal::run(tools, *internal, &arguments, usual, context)).await
         }
         Work::Command(template) => {
-            let text = template.fill(&arguments)?;
-            Box::pin(run_command(tools, &definition, &text, usual, context)).await
+            let filled = template.fill(&arguments)?;
+            Box::pin(run_command(tools, &definition, &filled, usual, context)).await
         }
     }
 }
@@ -123,11 +123,16 @@ fn shifted(mut fault: Fault, command: &str, sql: &str) -> Fault {
 async fn run_command(
     tools: &Tools,
     definition: &Definition,
-    text: &str,
+    filled: &Filled,
     mut usual: Usual,
     context: &Context,
 ) -> Result<Vec<String>, Fault> {
-    let (text, parsed) = unwrapped(text, &mut usual)?;
+    let (text, parsed) = unwrapped(&filled.command, &mut usual)?;
+    let parsed = match (parsed, filled.select.as_deref()) {
+        (Command::Sql(sql), Some(text)) => Command::Sql(Sql { text, ..sql }),
+        (Command::ExplainSql(sql), Some(text)) => Command::ExplainSql(Sql { text, ..sql }),
+        (parsed, _) => parsed,
+    };
     run_parsed(tools, Some(definition), text, &parsed, usual, context).await
 }
 
@@ -163,13 +168,25 @@ async fn run_parsed(
             let format = usual.format.or(*format).unwrap_or(Format::Mcp);
             Ok(vec![tools.inner.jobs.written(format)])
         }
+        Command::GetTables { dbms, .. } => {
+            let boards = field.standing(usual.boards.as_deref()).await?;
+            let view = |name: &str| (dbms.to_string(), vec![name.to_string()]);
+            let views = tools.inner.lake.views.names(dbms).map(view).collect();
+            Box::pin(listing::run_with(boards, text, parsed, &usual, context, views)).await
+        }
+        Command::GetColumns { dbms, table, .. } if tools.inner.lake.views.has(dbms, table) => {
+            let all = format!("SELECT * FROM \"{table}\"");
+            let sql = Sql { dbms, format: None, statistics: false, text: &all, offset: 0 };
+            let planned = tools.inner.lake.planned(&select(&sql, &usual, now_us()), context).await?;
+            listing::columns_of(planned, parsed, &usual)
+        }
         Command::GetColumns { dbms, table, .. } => {
             let having = field.boards_with(dbms, table, usual.boards.as_deref()).await?;
             Box::pin(listing::run(standing(having), text, parsed, &usual, context)).await
         }
         Command::ExplainSql(sql) => {
-            let asked = tools.inner.lake.plan(&select(sql, &usual, now_us()), context).await?;
-            Box::pin(listing::explain(asked, parsed, &usual, context)).await
+            let planned = tools.inner.lake.planned(&select(sql, &usual, now_us()), context).await?;
+            Box::pin(listing::explain(planned, parsed, &usual, context)).await
         }
         other if other.is_write() || !other.is_repeatable() => {
             let board = writable(tools, definition, &usual).await?;
@@ -224,8 +241,8 @@ async fn query(
     usual.format = usual.format.or(sql.format);
     let view = View::new(&usual, sql.statistics);
     let now_us = now_us();
-    let asked = tools.inner.lake.plan(&select(sql, &usual, now_us), context).await?;
-    let ready = Ready { asked, now_us, is_strict: usual.is_strict };
+    let planned = tools.inner.lake.planned(&select(sql, &usual, now_us), context).await?;
+    let ready = Ready { planned, now_us, is_strict: usual.is_strict };
     Box::pin(paging::first(tools, ready, view, context)).await
 }
 

@@ -8,7 +8,7 @@ use crate::{
     board::{OwnedRequest, Piece, decode_rows},
     fault::Fault,
     field::{Board, Standing},
-    query::{Asked, Context, OwnedColumn},
+    query::{Asked, Context, OwnedColumn, Planned},
 };
 use futures_util::future::join_all;
 use serde_json::json;
@@ -133,13 +133,85 @@ pub(super) async fn run_with(
 
 /// What each board is asked, word for word, how it goes about it, and what is done here with the answers.
 pub(super) async fn explain(
-    asked: Asked,
+    planned: Planned,
     command: &Command<'_>,
     usual: &Usual,
     context: &Context,
 ) -> Result<Vec<String>, Fault> {
     let start = Instant::now();
     let format = usual.format.or(command.format()).unwrap_or(Format::Mcp);
+    let (questions, steps) = match planned {
+        Planned::Dialect(asked) => {
+            let steps = asked.question.steps_here();
+            (vec![*asked], steps)
+        }
+        Planned::Beyond(statement) => {
+            (statement.tables, vec![("run", format!("runs in SQLite: {}", Printable(&statement.sql)))])
+        }
+    };
+    let mut told = Answers::new();
+    let mut notes = Notes { as_of_us: super::executor::now_us(), ..Notes::default() };
+    for asked in questions {
+        let (more, of_more) = explained(asked, format, usual, context).await?;
+        told.extend(more);
+        let is_new = |board: &String| !notes.boards.contains(board);
+        let new: Vec<String> = of_more.boards.into_iter().filter(is_new).collect();
+        notes.boards.extend(new);
+        notes.missing.extend(of_more.missing);
+    }
+    let nodes = u32::try_from(notes.boards.len()).unwrap_or(u32::MAX);
+    let here = steps.into_iter();
+    let rows_here =
+        here.map(|(step, detail)| vec![OwnedCell::Text(step.into()), OwnedCell::Text(detail)]).collect();
+    // A statement without tables is explained by no board.
+    let columns = text_columns(&["step", "detail"]);
+    told.push((HERE.into(), Told { columns, rows: rows_here, ..Told::default() }));
+    let time_us = u64::try_from(start.elapsed().as_micros()).unwrap_or(u64::MAX);
+    let style = Style { shape: Shape::of(command), format, is_plain: false };
+    rows(&told, &[], style, &Statistics { time_us, nodes }, notes)
+}
+
+/// The columns of a view; a type is left out where only rows would tell it.
+pub(super) fn columns_of(
+    planned: Planned,
+    command: &Command<'_>,
+    usual: &Usual,
+) -> Result<Vec<String>, Fault> {
+    let format = usual.format.or(command.format()).unwrap_or(Format::Mcp);
+    let (columns, questions) = match planned {
+        Planned::Beyond(statement) => (statement.columns, statement.tables),
+        Planned::Dialect(_) => return Err(Fault::protocol("a view is a table of a board")),
+    };
+    let mut notes = Notes { as_of_us: super::executor::now_us(), ..Notes::default() };
+    for (board, fault) in questions.iter().flat_map(|asked| &asked.missing) {
+        notes.missing.insert(board.clone(), reason(fault));
+    }
+    let row = |(name, kind): (String, Option<ColumnType>)| {
+        let kind = kind.map_or("", ColumnType::name);
+        [name.as_str(), kind, "", ""].map(|text| OwnedCell::Text(text.into())).into()
+    };
+    let told = Told {
+        columns: text_columns(&["name", "type", "unit", "description"]),
+        rows: columns.into_iter().map(row).collect(),
+        ..Told::default()
+    };
+    let style = Style { shape: Shape::of(command), format, is_plain: true };
+    rows(&[(HERE.into(), told)], &[], style, &Statistics::default(), notes)
+}
+
+fn text_columns(names: &[&str]) -> Vec<OwnedColumn> {
+    let column =
+        |name: &&str| OwnedColumn { name: (*name).into(), kind: ColumnType::Text, unit: String::new() };
+    names.iter().map(column).collect()
+}
+
+/// How each board goes about its part of a question.
+async fn explained(
+    asked: Asked,
+    format: Format,
+    usual: &Usual,
+    context: &Context,
+) -> Result<(Answers, Notes), Fault> {
     let Asked { question, legs, missing } = asked;
     let mut fragments = Vec::with_capacity(legs.len());
     for leg in &legs {
@@ -160,14 +232,7 @@ pub(super) async fn explain(
         let fragment = of.and_then(|leg| fragments.get(leg)).cloned().unwrap_or_default();
         told.rows.insert(0, vec![OwnedCell::Text("asked".into()), OwnedCell::Text(fragment)]);
     }
-    let here = question.steps_here().into_iter();
-    let rows_here =
-        here.map(|(step, detail)| vec![OwnedCell::Text(step.into()), OwnedCell::Text(detail)]).collect();
-    told.push((HERE.into(), Told { rows: rows_here, ..Told::default() }));
-    let nodes = u32::try_from(legs.len()).unwrap_or(u32::MAX);
-    let time_us = u64::try_from(start.elapsed().as_micros()).unwrap_or(u64::MAX);
-    let style = Style { shape: Shape::of(command), format, is_plain: false };
-    rows(&told, &[], style, &Statistics { time_us, nodes }, notes)
+    Ok((told, notes))
 }
 
 /// Whose answer is there, and whose is missing. An error if no board answered, or strictly, if one did not.

@@ -28,7 +28,12 @@ pub(crate) use executor::Answered;
 pub use page::{CHARACTERS_MAX, ROWS_DEFAULT, ROWS_MAX};
 pub use stream::{RowStream, RowsJson};
 
-use crate::{archive::Archive, field::Field, jobs::Jobs, query::Lake};
+use crate::{
+    archive::Archive,
+    field::Field,
+    jobs::Jobs,
+    query::{Lake, Views},
+};
 use serde_json::{Map, Value};
 use shared::command::Format;
 use snapshot::Snapshots;
@@ -70,6 +75,8 @@ pub struct Options {
     pub allow_writes: bool,
     /// Boards send whole rows, and everything is computed here: to compare with what they can do themselves.
     pub without_pushdown: bool,
+    /// SELECTs that can be queried as tables.
+    pub views: Views,
     /// Bytes of one export; none is a default.
     pub export_bytes_max: Option<u64>,
 }
@@ -131,7 +138,8 @@ impl Tools {
                 ToolsError::ExportFolder { path: options.export_folder.clone().unwrap_or_default(), source }
             })?;
         let set = Set { tools, looked_at: Instant::now(), fingerprint, fault: None, version: 0 };
-        let lake = Lake { field, without_pushdown: options.without_pushdown };
+        let views = Arc::new(options.views.clone());
+        let lake = Lake { field, views, without_pushdown: options.without_pushdown };
         let inner = Inner { lake, options, set: Mutex::new(set), snapshots: Mutex::default(), jobs };
         Ok(Self { inner: Arc::new(inner) })
     }

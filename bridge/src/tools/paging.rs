@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     fault::Fault,
-    query::{Asked, Batch, Context, Joined, Leg, OwnedColumn, Pin, Question, Scan, Step},
+    query::{Batch, Context, Joined, Leg, OwnedColumn, Pin, Planned, Question, Scan, Source, Step},
 };
 use serde_json::Map;
 use shared::{
@@ -64,7 +64,7 @@ struct Page {
 /// A query that is ready to be asked.
 #[derive(Debug)]
 pub(super) struct Ready {
-    pub(super) asked: Asked,
+    pub(super) planned: Planned,
     pub(super) now_us: i64,
     pub(super) is_strict: bool,
 }
@@ -76,14 +76,19 @@ pub(super) async fn first(
     view: View,
     context: &Context,
 ) -> Result<Vec<String>, Fault> {
-    let Ready { asked, now_us, is_strict } = ready;
-    let (rest, missing) = if asked.question.is_stream() {
-        (Rest::Boards(Box::new(asked.question), asked.legs), asked.missing)
-    } else {
-        let mut joined = Joined::ask(asked, is_strict, context).await?;
-        let batches = joined.keep()?;
-        let missing = std::mem::take(&mut joined.missing);
-        (Rest::Kept(Box::new(joined), batches), missing)
+    let Ready { planned, now_us, is_strict } = ready;
+    let (rest, missing) = match planned {
+        Planned::Dialect(asked) if asked.question.is_stream() => {
+            (Rest::Boards(Box::new(asked.question), asked.legs), asked.missing)
+        }
+        Planned::Dialect(asked) => {
+            let joined = Joined::ask(*asked, is_strict, context).await?;
+            kept_whole(Source::Joined(Box::new(joined))).await?
+        }
+        Planned::Beyond(statement) => {
+            let rows = statement.ask(is_strict, Class::Interactive, context).await?;
+            kept_whole(Source::Beyond(Box::new(rows))).await?
+        }
     };
     let missing: Map<_, _> = missing.into_iter().map(|(board, fault)| (board, reason(&fault))).collect();
     let snapshot = Snapshot { as_of_us: now_us, rest, missing, is_strict };
@@ -99,6 +104,13 @@ pub(super) async fn first(
         page.notes.next_cursor = Some(write_cursor(id, position));
     }
     Ok(items(page))
+}
+
+/// An answer that is computed here, as its pages need it.
+async fn kept_whole(mut source: Source) -> Result<(Rest, Vec<(String, Fault)>), Fault> {
+    let batches = source.keep().await?;
+    let missing = source.missing().to_vec();
+    Ok((Rest::Kept(Box::new(source), batches), missing))
 }
 
 /// The page that a cursor names.
@@ -149,7 +161,7 @@ async fn write(
     context: &Context,
 ) -> Result<Page, Fault> {
     let mut page = match &snapshot.rest {
-        Rest::Kept(joined, batches) => kept(joined, batches, position, view)?,
+        Rest::Kept(source, batches) => kept(source, batches, position, view)?,
         Rest::Boards(question, legs) => scanned(snapshot, question, legs, position, view, context).await?,
     };
     page.notes.as_of_us = snapshot.as_of_us;
@@ -159,27 +171,27 @@ async fn write(
 }
 
 /// A page of an answer that is here.
-fn kept(joined: &Joined, batches: &[Batch], position: Position, view: View) -> Result<Page, Fault> {
-    let columns: Vec<Column<'_>> = joined.columns().iter().map(OwnedColumn::borrowed).collect();
+fn kept(source: &Source, batches: &[Batch], position: Position, view: View) -> Result<Page, Fault> {
+    let columns: Vec<Column<'_>> = source.columns().iter().map(OwnedColumn::borrowed).collect();
     let mut writer = view.writer(&columns);
     let (mut index, mut is_full) = (0, false);
     for batch in batches {
         if writer.is_measured() {
-            joined.rows(batch, |cells| writer.measure(cells))?;
+            source.rows(batch, |cells| writer.measure(cells))?;
         }
-        joined.rows(batch, |cells| {
+        source.rows(batch, |cells| {
             is_full = is_full || index >= position.rows && !writer.push(cells);
             index += u64::from(!is_full);
         })?;
     }
     let notes = Notes {
         row_count: writer.given,
-        rows_lost: joined.rows_lost,
-        boards: joined.boards.clone(),
-        clock_unset: !joined.clock_set,
+        rows_lost: source.rows_lost(),
+        boards: source.boards(),
+        clock_unset: !source.is_clock_set(),
         ..Notes::default()
     };
-    let text = writer.end(&view.statistics(joined.boards.len()));
+    let text = writer.end(&view.statistics(notes.boards.len()));
     let next = is_full.then_some(Position { rows: index, ..position });
     Ok(Page { text, notes, next, legs: Vec::new() })
 }

@@ -2,7 +2,7 @@
 
 use crate::{
     fault::Fault,
-    query::{Batch, Joined, Leg, Question},
+    query::{Batch, Leg, Question, Source},
 };
 use serde_json::{Map, Value};
 use std::{collections::VecDeque, sync::Arc, time::Duration};
@@ -30,7 +30,7 @@ pub(super) enum Rest {
     /// On these boards, each with the rows that belong to the snapshot.
     Boards(Box<Question>, Vec<Leg>),
     /// Here: the whole answer.
-    Kept(Box<Joined>, Vec<Batch>),
+    Kept(Box<Source>, Vec<Batch>),
 }
 
 /// How far an answer is.

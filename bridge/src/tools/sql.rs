@@ -1,7 +1,10 @@
 //! A SELECT from the arguments of a call. Every fragment is read alone first: none can add a clause or an item.
 
 use super::template::missing;
-use crate::fault::{Fault, quoted};
+use crate::{
+    fault::{Fault, quoted},
+    query::check_select,
+};
 use serde_json::{Map, Value};
 use shared::{
     schema::is_name,
@@ -19,7 +22,7 @@ pub(super) fn build(arguments: &Map<String, Value>) -> Result<String, Fault> {
             let action = format!("put `{other}` into the SELECT, or leave `sql` out");
             return Err(Fault::new("wrong_argument", message, action).with("argument", *other));
         }
-        sql::parse(whole).map_err(|failure| Fault::from(failure).with("argument", "sql"))?;
+        check_select(whole).map_err(|fault| fault.with("argument", "sql"))?;
         return Ok(whole.to_string());
     }
     let table = text("table").ok_or_else(|| missing("table"))?;

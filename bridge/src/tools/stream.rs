@@ -3,7 +3,7 @@
 use super::executor;
 use crate::{
     fault::Fault,
-    query::{Asked, Batch, Context, Joined, Lake, OwnedColumn, Scan, Select, Source},
+    query::{Asked, Batch, Context, Joined, Lake, OwnedColumn, Planned, Scan, Select, Source},
 };
 use shared::{
     command::Format,
@@ -57,7 +57,13 @@ impl RowStream {
             return Err(Fault::new("wrong_argument", message, "name a database").with("argument", "database"));
         }
         let select = Select { database, sql, boards, now_us: executor::now_us(), is_strict: true };
-        let asked = lake.plan(&select, context).await?;
+        let asked = match lake.planned(&select, context).await? {
+            Planned::Dialect(asked) => *asked,
+            Planned::Beyond(statement) => {
+                let rows = statement.ask(true, Class::Background, context).await?;
+                return Ok(Self { source: Source::Beyond(Box::new(rows)), skip: 0, left: u64::MAX });
+            }
+        };
         if !asked.question.is_stream() {
             let joined = Joined::ask(asked, true, context).await?;
             return Ok(Self { source: Source::Joined(Box::new(joined)), skip: 0, left: u64::MAX });
@@ -77,18 +83,12 @@ impl RowStream {
 
     /// Rows that boards overwrote before they could send them, as far as the stream has come.
     pub fn rows_lost(&self) -> u64 {
-        match &self.source {
-            Source::Scan(scan, _) => scan.rows_lost(),
-            Source::Joined(joined) => joined.rows_lost,
-        }
+        self.source.rows_lost()
     }
 
     /// Whether the clocks of all boards are set.
     pub(crate) fn is_clock_set(&self) -> bool {
-        match &self.source {
-            Source::Scan(scan, _) => scan.clock_set,
-            Source::Joined(joined) => joined.clock_set,
-        }
+        self.source.is_clock_set()
     }
 
     /// The next rows as JSON, or the end.
@@ -123,10 +123,7 @@ impl RowStream {
 
     /// How many boards it is from.
     pub(crate) fn boards(&self) -> u32 {
-        match &self.source {
-            Source::Scan(scan, _) => u32::try_from(scan.legs.len()).unwrap_or(u32::MAX),
-            Source::Joined(joined) => u32::try_from(joined.boards.len()).unwrap_or(u32::MAX),
-        }
+        u32::try_from(self.source.boards().len()).unwrap_or(u32::MAX)
     }
 
     /// Gives each row of a batch to `each`, and takes none of them: for the widths of a table.

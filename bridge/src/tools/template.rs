@@ -2,7 +2,10 @@
 //!
 //! No argument can end a command, a text or a name, or add a condition: what would is refused and named.
 
-use crate::fault::{Fault, quoted};
+use crate::{
+    fault::{Fault, quoted},
+    query::check_select,
+};
 use serde_json::{Map, Value};
 use shared::{
     command::{self, Command, nearest},
@@ -26,6 +29,18 @@ enum Piece {
     Text(String),
     Argument(String, Place),
 }
+
+/// A command, and the SELECT that it is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Filled {
+    /// Where a whole SELECT was given, a short one stands in its place.
+    pub(super) command: String,
+    /// The one that was given, which may be longer than a command.
+    pub(super) select: Option<String>,
+}
+
+/// What stands in a command for a SELECT that was given.
+const SELECT_STAND_IN: &str = "SELECT 1 FROM t";
 
 /// Where an argument stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,8 +116,9 @@ impl Template {
     }
 
     /// The command with these arguments.
-    pub(super) fn fill(&self, arguments: &Map<String, Value>) -> Result<String, Fault> {
+    pub(super) fn fill(&self, arguments: &Map<String, Value>) -> Result<Filled, Fault> {
         let mut text = String::new();
+        let mut select = None;
         for piece in &self.pieces {
             match piece {
                 Piece::Text(written) => text.push_str(written),
@@ -110,7 +126,12 @@ impl Template {
                     let value =
                         arguments.get(name).filter(|value| !value.is_null()).ok_or_else(|| missing(name))?;
                     let written = write(value, *place).map_err(|why| wrong(name, value, why))?;
-                    text.push_str(&written);
+                    if *place == Place::Select {
+                        text.push_str(SELECT_STAND_IN);
+                        select = Some(written);
+                    } else {
+                        text.push_str(&written);
+                    }
                 }
             }
             if text.len() > COMMAND_BYTES_MAX {
@@ -119,7 +140,7 @@ impl Template {
                 return Err(Fault::new("too_long", message, "shorten the arguments"));
             }
         }
-        Ok(text)
+        Ok(Filled { command: text, select })
     }
 
     /// Fills in an argument of the right type everywhere; what comes of it must be a command.
@@ -130,7 +151,7 @@ impl Template {
             let schema = properties.and_then(|properties| properties.get(name));
             arguments.insert(name.clone(), sample(schema, *place));
         }
-        let text = self.fill(&arguments).map_err(|fault| TemplateError::Command(fault.message))?;
+        let text = self.fill(&arguments).map_err(|fault| TemplateError::Command(fault.message))?.command;
         match command::parse(&text) {
             Ok(Command::Sql(sql) | Command::ExplainSql(sql)) => sql::parse(sql.text)
                 .map(|_| ())
@@ -187,7 +208,7 @@ fn write(value: &Value, place: Place) -> Result<String, &'static str> {
         Place::SqlText => Ok(text.replace('\'', "''")),
         Place::SqlName if is_name(&text) => Ok(text),
         Place::Select => {
-            sql::parse(&text).map_err(|_| "it is no SELECT")?;
+            check_select(&text).map_err(|_| "it is no SELECT")?;
             Ok(text)
         }
         Place::Word | Place::SqlWord | Place::SqlName => match value {
@@ -271,7 +292,11 @@ mod tests {
 
     fn filled(text: &str, arguments: Value) -> Result<String, String> {
         let fault = |fault: Fault| format!("{}: {}", fault.code, fault.message);
-        template(text).unwrap().fill(arguments.as_object().unwrap()).map_err(fault)
+        template(text)
+            .unwrap()
+            .fill(arguments.as_object().unwrap())
+            .map(|filled| filled.command)
+            .map_err(fault)
     }
 
     const HOSTILE: [&str; 10] = [

@@ -18,6 +18,7 @@ mod expression;
 mod maker;
 mod query;
 mod sqlite;
+mod statement;
 mod table;
 mod written;
 
@@ -26,6 +27,7 @@ pub use dice::Dice;
 pub use expression::Kind;
 pub use query::{Partition, Query};
 pub use sqlite::Sqlite;
+pub use statement::{difference, plain, plain_rows, statement};
 pub use table::{Table, TableColumn};
 
 use shared::message::ErrorCode;

@@ -96,7 +96,7 @@ impl Beyond {
 }
 
 /// Runs something on a thread with enough stack for the deepest statement.
-fn on_deep_stack<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, Fault> {
+pub(super) fn on_deep_stack<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, Fault> {
     let failed =
         |why: &str| Fault::new("internal", format!("a statement could not be read: {why}"), "ask again");
     std::thread::scope(|scope| {

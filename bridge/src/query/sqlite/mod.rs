@@ -28,5 +28,6 @@ pub use beyond::{Beyond, ColumnsInUse, TableUse};
 pub use limits::{
     BATCH_ROWS_MAX, KEPT_BYTES_MAX, PACKED_BYTES_MAX, SQL_BYTES_MAX, STATEMENTS_MAX, TABLES_MAX,
 };
-pub use run::run;
+pub use run::{check, run};
 pub use source::{PackedRows, PageBytes, PagePacker, PageReader, Source, SourceRows, TableRows, Wanted};
+pub use words::is_beyond;

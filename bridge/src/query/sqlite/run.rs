@@ -12,6 +12,7 @@
 use super::{
     Beyond,
     answer::{Answer, Cell, Message, Row},
+    beyond::on_deep_stack,
     functions, limits,
     rewrite::{self, Written, virtual_name},
     source::TableRows,
@@ -53,14 +54,46 @@ pub async fn run(beyond: Beyond, tables: Vec<TableRows>, context: &Context) -> R
     let (sender, messages) = mpsc::channel(limits::BATCHES_WAITING_MAX);
     let out = Out { sender, handle: Handle::current(), stop: Arc::clone(&stop) };
     let tables: Vec<Arc<TableRows>> = tables.into_iter().map(Arc::new).collect();
-    std::thread::Builder::new()
+    let thread = std::thread::Builder::new()
         .name("sqlite".into())
         .stack_size(limits::STACK_BYTES)
         .spawn(move || work(&beyond, &tables, &out, turn))
         .map_err(|error| {
             Fault::new("internal", format!("a query has no thread: {error}"), "ask again later")
         })?;
+    // The runtime knows of it: it does not end before it, and a clock that runs when nobody works stands still.
+    tokio::task::spawn_blocking(move || thread.join());
     Answer::begin(messages, stops, context).await
+}
+
+/// Whether SQLite takes a statement over tables of these columns, in the order of [`Beyond::tables`]: what can be said
+/// before any row is fetched. Returns the columns of its answer, each
+/// with its type where that is certain.
+pub fn check(
+    beyond: &Beyond,
+    columns: &[Vec<OwnedColumn>],
+    context: &Context,
+) -> Result<Vec<(String, Option<ColumnType>)>, Fault> {
+    let empty =
+        |columns: &Vec<OwnedColumn>| Arc::new(TableRows { columns: columns.clone(), sources: Vec::new() });
+    let tables: Vec<Arc<TableRows>> = columns.iter().map(empty).collect();
+    let stop = Arc::new(Stop::new(context));
+    on_deep_stack(|| {
+        let columns: Vec<&[OwnedColumn]> = columns.iter().map(Vec::as_slice).collect();
+        let written = rewrite::write(beyond, &columns)?;
+        let prepared = open(&tables, &stop).and_then(|connection| {
+            let statement = connection.prepare(&written.sql)?;
+            let kind = |index: usize| written.kinds.get(index).copied().flatten();
+            let names = statement.column_names().enumerate();
+            let columns = names.map(|(index, name)| (name.to_string(), kind(index))).collect();
+            Ok((statement.readonly(), columns))
+        });
+        match prepared {
+            Ok((true, columns)) => Ok(columns),
+            Ok((false, _)) => Err(super::beyond::reads_only()),
+            Err(error) => Err(stop.take().unwrap_or_else(|| fault_of(&error))),
+        }
+    })?
 }
 
 /// Where the answer goes.

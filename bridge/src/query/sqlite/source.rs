@@ -1,7 +1,7 @@
 //! The rows of a table as SQLite is given them: pages of boards and archives, and rows that were fetched, packed. Runs
 //! no SQL.
 
-use super::limits::{BLOCK_BYTES, BLOCK_ROWS_MAX, CHUNK_PAGES};
+use super::limits::{BLOCK_BYTES, BLOCK_ROWS_MAX, CHUNK_PAGES, PACKED_BYTES_MAX};
 use crate::{fault::Fault, query::OwnedColumn};
 use shared::{
     clock::UtcClock,
@@ -227,8 +227,7 @@ impl PagePacker {
         self.packed.bytes += bytes.len() + size_of::<Block>();
         if self.packed.bytes > self.bytes_max {
             let message = format!(
-                "PACKED_BYTES_MAX: the rows that this needs from the boards take more than {} bytes",
-                self.bytes_max
+                "PACKED_BYTES_MAX: the rows that this needs from the boards take more than {PACKED_BYTES_MAX} bytes"
             );
             let action = "ask for fewer: a narrower WHERE on each table, fewer columns, fewer boards";
             return Err(Fault::new("capacity", message, action));

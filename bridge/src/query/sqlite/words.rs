@@ -41,6 +41,38 @@ pub(super) fn read(text: &str) -> Result<Vec<TokenWithSpan>, Fault> {
     Ok(with_intervals(words))
 }
 
+/// Words that only a statement beyond the boards' dialect has.
+const BEYOND_WORDS: [&str; 11] = [
+    "JOIN",
+    "OVER",
+    "WINDOW",
+    "UNION",
+    "INTERSECT",
+    "EXCEPT",
+    "EXISTS",
+    "RECURSIVE",
+    "CASE",
+    "WITH",
+    "VALUES",
+];
+
+/// Whether a statement is clearly none of the boards' dialect, whatever else is wrong with it.
+pub fn is_beyond(text: &str) -> bool {
+    if text.len() > SQL_BYTES_MAX {
+        return false;
+    }
+    let words = Tokenizer::new(&SQLiteDialect {}, text).tokenize().unwrap_or_default();
+    let words = words.iter().filter_map(|word| match word {
+        Token::Word(Word { value, quote_style: None, .. }) => Some(value.to_uppercase()),
+        _ => None,
+    });
+    let mut selects = 0;
+    words.into_iter().any(|word| {
+        selects += usize::from(word == "SELECT");
+        selects > 1 || BEYOND_WORDS.contains(&word.as_str())
+    })
+}
+
 /// A statement that is not written as it should be.
 pub(super) fn syntax(message: &str, action: &str) -> Fault {
     Fault::new("syntax", message, action)
@@ -144,6 +176,24 @@ mod tests {
         assert_eq!(read("SELECT '\0'").unwrap_err().code, "syntax");
         assert_eq!(read("SELECT 'open").unwrap_err().code, "syntax");
         assert!(read("SELECT '-- no comment', \"/* nor */\"").is_ok());
+    }
+
+    #[test]
+    fn a_typing_error_is_none_of_sqlite() {
+        for text in [
+            "WITH a AS (SELECT 1) SELECT * FROM a",
+            "VALUES (1)",
+            "SELECT a FROM t join u ON",
+            "SELECT sum(x) OVER () FROM t",
+            "SELECT a FROM t WHERE b > (SELECT max(b) FROM t)",
+            "SELECT a FROM t UNION ALL",
+        ] {
+            assert!(is_beyond(text), "{text}");
+        }
+        for text in ["SELCT a FROM t", "SELECT 'JOIN' FROM t", "SELECT \"union\" FROM t", "SELECT 'open", ""]
+        {
+            assert!(!is_beyond(text), "{text}");
+        }
     }
 
     #[test]

@@ -1,0 +1,1 @@
+//! What statements beyond the dialect answer over several boards, by hand.
