@@ -1,6 +1,9 @@
 //! What went wrong, for whoever called a tool: code, sentence, details, what to do next. Prints nothing.
 
-use crate::board::{AnswerError, BoardError};
+use crate::{
+    archive::ArchiveError,
+    board::{AnswerError, BoardError},
+};
 use serde_json::{Map, Value, json};
 use shared::{
     format::Printable,
@@ -124,6 +127,13 @@ impl From<BoardError> for Fault {
             BoardError::TooLong(_) => ("too_long", "shorten the command"),
         };
         Self::new(code, error.to_string(), action)
+    }
+}
+
+impl From<ArchiveError> for Fault {
+    fn from(error: ArchiveError) -> Self {
+        // Its text says what to do, up to the first semicolon what is wrong.
+        Self::new("archive", error.to_string(), "mend the archive, or ask the boards themselves")
     }
 }
 

@@ -27,6 +27,9 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 /// Statements whose rows are in memory: what they fetch is bounded for each, so their number is, too.
 static PLACES: Semaphore = Semaphore::const_new(STATEMENTS_MAX);
 
+/// Whose rows they are that no board is asked for.
+const ARCHIVE: &str = "(archive)";
+
 /// What an error is about when the statement itself is not to blame.
 const OUTER_CODES: [&str; 6] =
     ["board_offline", "timeout", "cancelled", "no_boards", "unknown_board", "schema_conflict"];
@@ -49,6 +52,8 @@ pub struct Statement {
     pub columns: Vec<(String, Option<ColumnType>)>,
     /// What boards are asked, a question for each table.
     pub tables: Vec<Asked>,
+    /// The rows of its tables, where they are those of the archive.
+    archived: Option<Vec<TableRows>>,
     beyond: Beyond,
 }
 
@@ -81,6 +86,9 @@ pub fn check_select(sql: &str) -> Result<(), Fault> {
 impl Lake {
     /// Plans a SELECT, of the dialect or beyond it.
     pub async fn planned(&self, select: &Select<'_>, context: &Context) -> Result<Planned, Fault> {
+        if select.is_local {
+            return Ok(Planned::Beyond(Box::new(self.local_statement(select, context).await?)));
+        }
         let refused = match Question::table_of(select.sql) {
             Ok(table) if !self.views.has(select.database, &table) => {
                 return Ok(Planned::Dialect(Box::new(self.plan(select, context).await?)));
@@ -124,7 +132,7 @@ impl Lake {
                 format!("COLUMNS_MAX: the answer has {width} columns, at most {COLUMNS_MAX} are given");
             return Err(Fault::new("capacity", message, "select fewer columns"));
         }
-        Ok(Statement { sql, columns, tables, beyond })
+        Ok(Statement { sql, columns, tables, archived: None, beyond })
     }
 }
 
@@ -148,13 +156,35 @@ fn table_sql(used: &TableUse, columns: &[OwnedColumn]) -> String {
 }
 
 impl Statement {
+    /// A statement over rows that are here.
+    pub(super) fn of_archive(
+        sql: &str,
+        columns: Vec<(String, Option<ColumnType>)>,
+        beyond: Beyond,
+        rows: Vec<TableRows>,
+    ) -> Self {
+        Self { sql: sql.into(), columns, tables: Vec::new(), archived: Some(rows), beyond }
+    }
+
     /// Fetches the rows and runs the statement over them. Strictly, a board that fails is an error; so is it if a table
     /// has none left. A board that fails is left out of all tables.
     pub async fn ask(self, is_strict: bool, class: Class, context: &Context) -> Result<StatementRows, Fault> {
         let place = context.whole(PLACES.acquire()).await?;
         let place = place
             .map_err(|_| Fault::new("internal", "queries are not run any more", "start the bridge again"))?;
-        let Self { beyond, tables, .. } = self;
+        let Self { beyond, tables, archived, .. } = self;
+        if let Some(rows) = archived {
+            let answer = sqlite::run(beyond, rows, context).await?;
+            let (boards, missing) = (vec![ARCHIVE.into()], Vec::new());
+            return Ok(StatementRows {
+                answer,
+                boards,
+                missing,
+                rows_lost: 0,
+                clock_set: true,
+                place: Some(place),
+            });
+        }
         let mut fetching = Fetching::new(&tables, is_strict, class, context);
         let mut fetched = Vec::with_capacity(tables.len());
         for (asked, used) in tables.into_iter().zip(beyond.tables()) {

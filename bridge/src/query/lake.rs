@@ -1,7 +1,7 @@
 //! What questions are put to: the boards of a field. Knows no tool.
 
 use super::{Asked, Context, Question, Views};
-use crate::{fault::Fault, field::Field};
+use crate::{archive::Archive, fault::Fault, field::Field};
 use std::sync::Arc;
 
 /// Everything that has rows. Cheap to clone.
@@ -9,6 +9,8 @@ use std::sync::Arc;
 pub struct Lake {
     /// The boards.
     pub field: Field,
+    /// The boards' rows on this machine, where they are kept.
+    pub archive: Option<Archive>,
     /// SELECTs that can be queried as tables.
     pub views: Arc<Views>,
     /// Boards send whole rows, and everything is computed here: to compare with what they can do themselves.
@@ -28,6 +30,8 @@ pub struct Select<'q> {
     pub now_us: i64,
     /// A board that is not there is an error.
     pub is_strict: bool,
+    /// The archive is asked, and no board.
+    pub is_local: bool,
 }
 
 impl Lake {

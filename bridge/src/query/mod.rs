@@ -17,6 +17,7 @@ mod columns;
 mod context;
 mod gather;
 mod lake;
+mod local;
 mod memory;
 mod question;
 mod scan;

@@ -87,6 +87,8 @@ pub(super) struct Usual {
     pub(super) is_strict: bool,
     /// One board was asked, and the answer is its own: no name is beside it.
     pub(super) is_plain: bool,
+    /// The tool runs on the gateway alone.
+    pub(super) is_local: bool,
 }
 
 impl Usual {
@@ -118,6 +120,7 @@ impl Usual {
             database,
             is_strict: arguments.get("strict").and_then(Value::as_bool).unwrap_or(false),
             is_plain: false,
+            is_local: false,
         })
     }
 }

@@ -32,10 +32,7 @@ pub(super) async fn call(
     let definition = look_up(tools, name)?;
     let mut arguments = arguments::prepare(&definition, arguments)?;
     let mut usual = Usual::of(&arguments)?;
-    if definition.command.destination == Destination::Local {
-        let message = "this tool runs on the gateway itself, which keeps no rows yet";
-        return Err(Fault::new("local_not_available", message, "use a tool that asks the boards"));
-    }
+    usual.is_local = definition.command.destination == Destination::Local;
     if let Some(cursor) = &usual.cursor {
         return Box::pin(paging::next(tools, cursor, View::new(&usual, true), context)).await;
     }
@@ -163,6 +160,10 @@ async fn run_parsed(
 ) -> Result<Vec<String>, Fault> {
     let field = &tools.inner.lake.field;
     match parsed {
+        other if usual.is_local && !matches!(other, Command::Sql(_)) => {
+            let message = "this tool runs on the gateway itself, where only SQL does";
+            Err(Fault::new("local_not_available", message, "use a tool that asks the boards"))
+        }
         Command::Sql(sql) => Box::pin(query(tools, sql, usual, context)).await,
         Command::GetJobs(format) => {
             let format = usual.format.or(*format).unwrap_or(Format::Mcp);
@@ -248,7 +249,14 @@ async fn query(
 
 fn select<'q>(sql: &Sql<'q>, usual: &'q Usual, now_us: i64) -> Select<'q> {
     let boards = usual.boards.as_deref();
-    Select { database: sql.dbms, sql: sql.text, boards, now_us, is_strict: usual.is_strict }
+    Select {
+        database: sql.dbms,
+        sql: sql.text,
+        boards,
+        now_us,
+        is_strict: usual.is_strict,
+        is_local: usual.is_local,
+    }
 }
 
 /// The database that is meant where none is named: the only one there is.

@@ -139,7 +139,8 @@ impl Tools {
             })?;
         let set = Set { tools, looked_at: Instant::now(), fingerprint, fault: None, version: 0 };
         let views = Arc::new(options.views.clone());
-        let lake = Lake { field, views, without_pushdown: options.without_pushdown };
+        let archive = options.archive.clone();
+        let lake = Lake { field, archive, views, without_pushdown: options.without_pushdown };
         let inner = Inner { lake, options, set: Mutex::new(set), snapshots: Mutex::default(), jobs };
         Ok(Self { inner: Arc::new(inner) })
     }

@@ -56,7 +56,8 @@ impl RowStream {
             let message = "argument `database` is no name: letters, digits and _";
             return Err(Fault::new("wrong_argument", message, "name a database").with("argument", "database"));
         }
-        let select = Select { database, sql, boards, now_us: executor::now_us(), is_strict: true };
+        let select =
+            Select { database, sql, boards, now_us: executor::now_us(), is_strict: true, is_local: false };
         let asked = match lake.planned(&select, context).await? {
             Planned::Dialect(asked) => *asked,
             Planned::Beyond(statement) => {

@@ -27,6 +27,12 @@ pub struct TableRows {
     pub sources: Vec<Source>,
 }
 
+impl std::fmt::Debug for TableRows {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TableRows").field("columns", &self.columns).finish_non_exhaustive()
+    }
+}
+
 /// Rows of one epoch of one board.
 pub struct Source {
     /// The board's id.
