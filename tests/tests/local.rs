@@ -76,7 +76,7 @@ async fn local_sql_sees_what_boards_have_given() {
     );
     assert_eq!(windowed.await, json!([{"n": 12}]));
     for (sql, code) in
-        [("SELECT 1 FROM nothing", "unknown_table"), ("SELECT nothing FROM vibration", "unknown_column")]
+        [("SELECT 1 FROM absent", "unknown_table"), ("SELECT absent FROM vibration", "unknown_column")]
     {
         let refused = error(&tools, "archived", json!({"sql": sql})).await;
         assert_eq!(refused["code"], code, "{refused:?}");
