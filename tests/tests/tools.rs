@@ -285,3 +285,23 @@ fn boards_whose_tables_differ_are_united_by_name() {
         assert_eq!(answer(&tools, "query", both).await[0], json!([{"s": 3.5, "a": 0.875, "t": "x"}]));
     });
 }
+
+#[test]
+fn a_table_that_a_board_got_later_is_read_there_too() {
+    in_virtual_time(async {
+        let (boards, tools) = tools_on(&["pump", "mill"], Options::default());
+        create_notes(&tools).await;
+        let pump = &tools.field().board("pump").unwrap().session;
+        picolake_tests::ask::ask(pump, "insert demo notes {\"level\": 1}").await.unwrap();
+        let query = json!({"sql": "SELECT level FROM notes"});
+        assert_eq!(answer(&tools, "query", query.clone()).await, [json!([{"level": 1}])]);
+        // Another bridge creates it on the other board: nobody tells this one.
+        let other = boards[1].session();
+        other.wait_up(Duration::from_secs(9)).await.unwrap();
+        for command in ["create table demo.notes (level int)", "insert demo notes {\"level\": 2}"] {
+            picolake_tests::ask::ask(&other, command).await.unwrap();
+        }
+        let both = json!([{"level": 1}, {"level": 2}]);
+        assert_eq!(answer(&tools, "query", query).await, [both]);
+    });
+}

@@ -53,12 +53,7 @@ pub struct ColumnInfo {
 impl Catalogue {
     /// Asks a board.
     pub(super) async fn load(session: &Session, hello: &Hello) -> Result<Self, Fault> {
-        let mut tables: Vec<TableInfo> = Vec::new();
-        for row in listed(session, "blockchain get table".into()).await? {
-            let [dbms, name] = cells(row);
-            tables.push(TableInfo { dbms, name, columns: Vec::new() });
-        }
-        tables.truncate(TABLES_MAX);
+        let mut tables = listed_tables(session).await?;
         let columns = join_all(tables.iter().map(|table| {
             let TableInfo { dbms, name, .. } = table;
             listed(session, format!("get columns where dbms = {dbms} and table = {name}"))
@@ -84,6 +79,13 @@ impl Catalogue {
         (self.epoch, self.catalog_hash) == (hello.epoch, hello.catalog_hash)
     }
 
+    /// Whether a board still has these tables and no others. A table's columns never change.
+    pub(super) async fn is_current(&self, session: &Session) -> Result<bool, Fault> {
+        let name = |table: &TableInfo| (table.dbms.clone(), table.name.clone());
+        let listed = listed_tables(session).await?;
+        Ok(self.tables.iter().map(name).eq(listed.iter().map(name)))
+    }
+
     /// The table of this name.
     pub fn table(&self, dbms: &str, name: &str) -> Option<&TableInfo> {
         self.tables.iter().find(|table| table.dbms == dbms && table.name == name)
@@ -102,6 +104,17 @@ impl Catalogue {
 fn cells<const N: usize>(row: Vec<String>) -> [String; N] {
     let mut row = row.into_iter();
     std::array::from_fn(|_| row.next().unwrap_or_default())
+}
+
+/// The tables of a board, still without their columns.
+async fn listed_tables(session: &Session) -> Result<Vec<TableInfo>, Fault> {
+    let mut rows = listed(session, "blockchain get table".into()).await?;
+    rows.truncate(TABLES_MAX);
+    let table = |row| {
+        let [dbms, name] = cells(row);
+        TableInfo { dbms, name, columns: Vec::new() }
+    };
+    Ok(rows.into_iter().map(table).collect())
 }
 
 /// The columns of a table with their exact types, which a listing for people does not tell.
