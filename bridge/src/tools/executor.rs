@@ -37,7 +37,7 @@ pub(super) async fn call(
         return Err(Fault::new("local_not_available", message, "use a tool that asks the boards"));
     }
     if let Some(cursor) = &usual.cursor {
-        return Box::pin(paging::next(tools, cursor, View::new(&usual, true), context)).await;
+        return Box::pin(paging::next(tools, cursor, &usual, context)).await;
     }
     if definition.command.builds_sql {
         let built = sql::build(&arguments)?;
