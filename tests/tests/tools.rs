@@ -285,3 +285,51 @@ fn boards_whose_tables_differ_are_united_by_name() {
         assert_eq!(answer(&tools, "query", both).await[0], json!([{"s": 3.5, "a": 0.875, "t": "x"}]));
     });
 }
+
+#[test]
+fn a_table_that_a_board_got_later_is_read_there_too() {
+    in_virtual_time(async {
+        let (boards, tools) = tools_on(&["pump", "mill"], Options::default());
+        create_notes(&tools).await;
+        let pump = &tools.field().board("pump").unwrap().session;
+        picolake_tests::ask::ask(pump, "insert demo notes {\"level\": 1}").await.unwrap();
+        let query = json!({"sql": "SELECT level FROM notes"});
+        assert_eq!(answer(&tools, "query", query.clone()).await, [json!([{"level": 1}])]);
+        // Another bridge creates it on the other board: nobody tells this one.
+        let other = boards[1].session();
+        other.wait_up(Duration::from_secs(9)).await.unwrap();
+        for command in ["create table demo.notes (level int)", "insert demo notes {\"level\": 2}"] {
+            picolake_tests::ask::ask(&other, command).await.unwrap();
+        }
+        let both = json!([{"level": 1}, {"level": 2}]);
+        assert_eq!(answer(&tools, "query", query).await, [both]);
+    });
+}
+
+#[test]
+fn a_command_says_its_own_format_and_its_pages_go_on_as_it_said() {
+    in_virtual_time(async {
+        let (_boards, tools) = tools_on(&["pump"], Options::default());
+        sleep(Duration::from_secs(3)).await;
+        let status =
+            answer(&tools, "run_command", json!({"command": "get status where format = json"})).await;
+        assert!(status[0][0]["Status"].is_object(), "{status:?}");
+        let select = "SELECT _row_id FROM vibration LIMIT 5";
+        for (sql, keys) in [
+            (format!("sql demo format = json and stat = false \"{select}\""), vec!["Query"]),
+            (format!("sql demo format = json \"{select}\""), vec!["Query", "Statistics"]),
+        ] {
+            let mut items = answer(&tools, "run_command", json!({"command": sql, "limit": 2})).await;
+            let mut ids = Vec::new();
+            loop {
+                let found: Vec<&str> = items[0].as_object().unwrap().keys().map(String::as_str).collect();
+                assert_eq!(found, keys, "after {ids:?}");
+                ids.extend(items[0]["Query"].as_array().unwrap().iter().map(|row| row["_row_id"].clone()));
+                let Some(cursor) = items[1]["next_cursor"].as_str().map(str::to_string) else { break };
+                items = answer(&tools, "run_command", json!({"cursor": cursor, "limit": 2})).await;
+            }
+            assert_eq!(ids, [0, 1, 2, 3, 4]);
+        }
+        assert_eq!(error(&tools, "run_command", json!({})).await["details"]["argument"], "command");
+    });
+}

@@ -19,6 +19,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
+use tokio::time::Instant;
 
 /// The boards of the simulated field.
 pub const DEMO_BOARDS: [&str; 3] = ["greenhouse", "pump", "mill"];
@@ -46,7 +47,17 @@ pub struct Board {
     pub writable: bool,
     /// The session with it.
     pub session: Session,
-    catalogue: Mutex<Option<Arc<Catalogue>>>,
+    known: Mutex<Option<Known>>,
+    /// Held by the one call that looks whether the tables have changed.
+    looking: tokio::sync::Mutex<()>,
+}
+
+/// What was learnt of a board's tables.
+#[derive(Clone, Debug)]
+struct Known {
+    catalogue: Arc<Catalogue>,
+    /// The board was asked after this moment, and these were its tables.
+    asked: Instant,
 }
 
 /// A board and whether it answers.
@@ -70,7 +81,8 @@ pub struct Having {
 impl Board {
     /// A board of this name behind a session.
     pub fn new(name: impl Into<String>, link: impl Into<String>, session: Session, writable: bool) -> Self {
-        Self { name: name.into(), link: link.into(), writable, session, catalogue: Mutex::default() }
+        let (known, looking) = Default::default();
+        Self { name: name.into(), link: link.into(), writable, session, known, looking }
     }
 
     /// What tables it has; asked anew when the board has restarted or says that they changed.
@@ -81,24 +93,57 @@ impl Board {
         {
             return Ok(known);
         }
-        let loading = async {
+        self.load(&hello).await
+    }
+
+    /// What tables it has, where it has this one; else asked of the board now. A board does not tell that a table was
+    /// created by somebody else.
+    async fn catalogue_for(&self, dbms: &str, table: &str) -> Result<Arc<Catalogue>, Fault> {
+        let called = Instant::now();
+        let known = self.catalogue().await?;
+        if known.table(dbms, table).is_some() {
+            return Ok(known);
+        }
+        self.bounded(async {
+            // Calls that wait here share the next look: however many there are, the board is asked once at a time.
+            let _alone = self.looking.lock().await;
+            if let Some(known) = self.lock().clone().filter(|known| known.asked > called) {
+                return Ok(known.catalogue);
+            }
+            let (known, asked) = (self.catalogue().await?, Instant::now());
+            if !known.is_current(&self.session).await? {
+                return self.load(&*self.session.wait_up(UP_TIMEOUT).await?).await;
+            }
+            *self.lock() = Some(Known { catalogue: Arc::clone(&known), asked });
+            Ok(known)
+        })
+        .await
+    }
+
+    async fn load(&self, hello: &Hello) -> Result<Arc<Catalogue>, Fault> {
+        let asked = Instant::now();
+        let catalogue = Arc::new(self.bounded(Catalogue::load(&self.session, hello)).await?);
+        *self.lock() = Some(Known { catalogue: Arc::clone(&catalogue), asked });
+        Ok(catalogue)
+    }
+
+    /// Asks the board for its tables, and gives up when it is gone or takes too long.
+    async fn bounded<T>(&self, asking: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
+        let asking = async {
             tokio::select! {
-                loaded = Catalogue::load(&self.session, &hello) => loaded,
+                asked = asking => asked,
                 why = self.session.wait_gone(GONE_GRACE) => Err(BoardError::Offline(why).into()),
             }
         };
-        let loaded = tokio::time::timeout(CATALOGUE_TIMEOUT, loading).await.map_err(|_| {
+        tokio::time::timeout(CATALOGUE_TIMEOUT, asking).await.map_err(|_| {
             let message = format!("board `{}` did not list its tables in {CATALOGUE_TIMEOUT:?}", self.name);
             Fault::new("timeout", message, "look whether the board is busy, then ask again")
-        })??;
-        let loaded = Arc::new(loaded);
-        *self.lock() = Some(Arc::clone(&loaded));
-        Ok(loaded)
+        })?
     }
 
     /// What was known of its tables last, whether it is there or not.
     pub fn known_catalogue(&self) -> Option<Arc<Catalogue>> {
-        self.lock().clone()
+        self.lock().as_ref().map(|known| Arc::clone(&known.catalogue))
     }
 
     /// The next [`catalogue`](Self::catalogue) asks the board.
@@ -106,8 +151,8 @@ impl Board {
         *self.lock() = None;
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Arc<Catalogue>>> {
-        self.catalogue.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Known>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -203,12 +248,7 @@ impl Field {
         named: Option<&[String]>,
     ) -> Result<Having, Fault> {
         let standing = self.standing(named).await?;
-        let mut having = find(&standing, dbms, table).await;
-        if having.boards.is_empty() {
-            // A table that was created since the session began.
-            standing.iter().for_each(|standing| standing.board.forget_catalogue());
-            having = find(&standing, dbms, table).await;
-        }
+        let having = find(&standing, dbms, table).await;
         if having.boards.is_empty() {
             return Err(match having.missing.into_iter().next() {
                 Some((_, fault)) => fault,
@@ -221,7 +261,7 @@ impl Field {
 
 async fn find(standing: &[Standing], dbms: &str, table: &str) -> Having {
     let catalogues = join_all(standing.iter().map(async |standing| match &standing.hello {
-        Ok(_) => standing.board.catalogue().await,
+        Ok(_) => standing.board.catalogue_for(dbms, table).await,
         Err(fault) => Err(fault.clone()),
     }));
     let mut having = Having::default();
@@ -236,7 +276,8 @@ async fn find(standing: &[Standing], dbms: &str, table: &str) -> Having {
             }
             Err(fault) => {
                 let known = board.known_catalogue();
-                if known.is_none_or(|known| known.table(dbms, table).is_some()) {
+                // One that was there a moment ago and then did not tell may have it, whatever was known.
+                if standing.hello.is_ok() || known.is_none_or(|known| known.table(dbms, table).is_some()) {
                     having.missing.push((board, fault));
                 }
             }

@@ -1,12 +1,16 @@
 //! Resources: each table's columns and each board's status, under addresses of their own.
 
 use super::{CALL_TIMEOUT, Server};
-use crate::tools::{Context, Outcome};
+use crate::{
+    field::ColumnInfo,
+    tools::{Context, Outcome},
+};
 use rmcp::{
     ErrorData,
     model::{ReadResourceResult, Resource, ResourceContents, ResourceTemplate},
 };
 use serde_json::{Map, Value, json};
+use shared::format::is_unseen;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -98,23 +102,10 @@ impl Server {
                 let found = self.all_tables().await.remove(&(database.clone(), table.clone()));
                 let found = found
                     .ok_or_else(|| absent("no board has this table; resources/list names those there are"))?;
-                let columns: Vec<Value> = found
-                    .columns
-                    .iter()
-                    .map(|column| {
-                        let mut about = Map::new();
-                        about.insert("name".into(), column.name.clone().into());
-                        about.insert("type".into(), column.kind.clone().into());
-                        for (key, text) in [("unit", &column.unit), ("description", &column.description)] {
-                            if !text.is_empty() {
-                                about.insert(key.into(), text.clone().into());
-                            }
-                        }
-                        Value::Object(about)
-                    })
-                    .collect();
-                json!({"database": database, "table": table, "boards": found.boards, "columns": columns})
-                    .to_string()
+                let columns: Vec<Value> = found.columns.iter().map(about_column).collect();
+                let about =
+                    json!({"database": database, "table": table, "boards": found.boards, "columns": columns});
+                seen(&about.to_string())
             }
             Some(Place::Status { board }) => {
                 if !self.board_names().contains(&board) {
@@ -139,6 +130,33 @@ impl Server {
         let Outcome { items, .. } = self.tools.call(STATUS_TOOL, arguments, context).await;
         items.into_iter().next().unwrap_or_else(|| "{}".into())
     }
+}
+
+/// A column as its board tells it.
+fn about_column(column: &ColumnInfo) -> Value {
+    let mut about = Map::new();
+    about.insert("name".into(), column.name.clone().into());
+    about.insert("type".into(), column.kind.clone().into());
+    for (key, text) in [("unit", &column.unit), ("description", &column.description)] {
+        if !text.is_empty() {
+            about.insert(key.into(), text.clone().into());
+        }
+    }
+    Value::Object(about)
+}
+
+/// The same JSON with every character escaped that is not seen; serde_json leaves all but control characters. It
+/// writes none outside of texts, so that an escape is right wherever one stands.
+fn seen(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    for c in json.chars() {
+        if is_unseen(c) {
+            c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| out.push_str(&format!("\\u{unit:04x}")));
+        } else {
+            out.push(c);
+        }
+    }
+    out
 }
 
 /// A name as a part of an address: what is not a letter, a digit or one of `-._~` is written %XX.
@@ -175,6 +193,7 @@ fn decoded(part: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use shared::value::ColumnType;
 
     #[test]
     fn every_name_returns_from_its_address() {
@@ -184,6 +203,22 @@ mod tests {
             assert_eq!(Place::parse(&status.uri()), Some(status.clone()), "{}", status.uri());
             assert_eq!(Place::parse(&table.uri()), Some(table));
         }
+    }
+
+    #[test]
+    fn a_devices_unit_and_description_are_escaped_and_not_changed() {
+        let text = "\u{1b}[2J \u{202e}\u{200b}\u{e0068} \"}],[{";
+        let column = ColumnInfo {
+            name: "x".into(),
+            kind: text.into(),
+            column_type: ColumnType::Int,
+            unit: text.into(),
+            description: text.into(),
+        };
+        let written = seen(&about_column(&column).to_string());
+        assert!(!written.chars().any(is_unseen), "{written:?}");
+        let read: Value = serde_json::from_str(&written).unwrap();
+        assert_eq!(read, json!({"name": "x", "type": text, "unit": text, "description": text}));
     }
 
     #[test]

@@ -9,20 +9,40 @@ use shared::{
     schema::is_name,
 };
 
-/// Bytes of all arguments of a call.
-const ARGUMENT_BYTES_MAX: usize = 64 * 1024;
+/// Bytes of all arguments of a call together.
+const ARGUMENTS_BYTES_MAX: usize = 64 * 1024;
+/// The argument that goes on with an earlier answer.
+const CURSOR: &str = "cursor";
+/// What may stand beside it: everything else was said with the first page.
+const BESIDE_CURSOR: [&str; 2] = ["format", "limit"];
 
 /// The arguments with the schema's defaults where they were not given, checked.
 pub(super) fn prepare(
     definition: &Definition,
     mut arguments: Map<String, Value>,
 ) -> Result<Map<String, Value>, Fault> {
-    if let Some((name, _)) = arguments.iter().find(|(_, value)| size(value) > ARGUMENT_BYTES_MAX) {
-        let message = format!("argument `{}` has more than {ARGUMENT_BYTES_MAX} bytes", quoted(name));
-        return Err(Fault::new("too_long", message, "shorten it").with("argument", quoted(name)));
+    let sizes = || arguments.iter().map(|(name, value)| (name.len() + size(value), name));
+    if sizes().map(|(bytes, _)| bytes).sum::<usize>() > ARGUMENTS_BYTES_MAX {
+        let longest = sizes().max().map(|(_, name)| quoted(name)).unwrap_or_default();
+        let message = format!(
+            "the arguments have more than {ARGUMENTS_BYTES_MAX} bytes together; the longest is `{longest}`"
+        );
+        return Err(Fault::new("too_long", message, "shorten it").with("argument", longest));
     }
     let properties = definition.input_schema.get("properties").and_then(Value::as_object);
     arguments.retain(|_, value| !value.is_null()); // as if it were not given
+    let is_known = |name: &str| properties.is_some_and(|properties| properties.contains_key(name));
+    if is_known(CURSOR) && arguments.contains_key(CURSOR) {
+        let is_too_much = |name: &&String| {
+            *name != CURSOR && !BESIDE_CURSOR.contains(&name.as_str()) && is_known(name.as_str())
+        };
+        if let Some(name) = arguments.keys().find(is_too_much) {
+            let message = format!("argument `{name}` cannot change an answer that `cursor` goes on with");
+            let action =
+                "give the cursor alone or with limit and format; or leave the cursor out to ask anew";
+            return Err(Fault::new("wrong_argument", message, action).with("argument", name.as_str()));
+        }
+    }
     for (name, schema) in properties.into_iter().flatten() {
         if let Some(default) = schema.get("default")
             && !arguments.contains_key(name)
@@ -150,6 +170,13 @@ mod tests {
     }
 
     #[test]
+    fn a_cursor_stands_alone_or_with_limit_and_format() {
+        let going_on = json!({"cursor": "c", "limit": 5, "format": "json", "table": null});
+        let arguments = prepared("query", going_on).unwrap();
+        assert_eq!((&arguments["cursor"], &arguments["limit"]), (&json!("c"), &json!(5)));
+    }
+
+    #[test]
     fn each_wrong_argument_is_named() {
         for (tool, arguments, code, named) in [
             ("list_tables", json!({}), "missing_argument", "`database`"),
@@ -167,6 +194,16 @@ mod tests {
             ("query", json!({"boards": []}), "wrong_argument", "`boards`"),
             ("query", json!({"select": [1]}), "wrong_argument", "`select`"),
             ("query", json!({"where": "x".repeat(1 << 20)}), "too_long", "`where`"),
+            (
+                "query",
+                json!({"where": "x".repeat(40_000), "sql": "x".repeat(30_000)}),
+                "too_long",
+                "the longest is `where`",
+            ),
+            ("query", json!({"cursor": "c", "limit": 5, "table": "t"}), "wrong_argument", "`table`"),
+            ("query", json!({"cursor": "c", "strict": true}), "wrong_argument", "`strict`"),
+            ("run_command", json!({"cursor": "c", "command": "help"}), "wrong_argument", "`command`"),
+            ("query", json!({"cursor": "c", "tabel": "t"}), "unknown_argument", "did you mean `table`?"),
         ] {
             let (found, message) = prepared(tool, arguments.clone()).unwrap_err();
             assert_eq!(found, code, "{message}");

@@ -75,7 +75,8 @@ pub(super) enum Work {
     Internal(Internal),
 }
 
-/// Where a command runs.
+/// Where a command runs. Which boards are asked is up to the command, not to this: one that names a table is asked of
+/// those that have it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Destination {

@@ -15,6 +15,7 @@ use crate::{
     field::{Field, Having, Standing},
     query::{Context, Select},
 };
+use futures_util::future::join_all;
 use serde_json::{Map, Value};
 use shared::command::{self, Command, Format, Sql, nearest};
 use std::{
@@ -34,7 +35,7 @@ pub(super) async fn call(
     let mut usual = Usual::of(&arguments)?;
     usual.is_local = definition.command.destination == Destination::Local;
     if let Some(cursor) = &usual.cursor {
-        return Box::pin(paging::next(tools, cursor, View::new(&usual, true), context)).await;
+        return Box::pin(paging::next(tools, cursor, &usual, context)).await;
     }
     if definition.command.builds_sql {
         let built = sql::build(&arguments)?;
@@ -263,12 +264,15 @@ fn select<'q>(sql: &Sql<'q>, usual: &'q Usual, now_us: i64) -> Select<'q> {
 pub(super) async fn only_database(field: &Field, boards: Option<&[String]>) -> Result<String, Fault> {
     let mut databases: Vec<String> = Vec::new();
     let mut first_fault = None;
-    for standing in field.standing(boards).await? {
-        let asked = match standing.hello {
+    let standing = field.standing(boards).await?;
+    let catalogues = join_all(standing.iter().map(async |standing| {
+        let asked = match &standing.hello {
             Ok(_) => standing.board.catalogue().await,
-            Err(fault) => Err(fault),
+            Err(fault) => Err(fault.clone()),
         };
-        let known = asked.or_else(|fault| standing.board.known_catalogue().ok_or(fault));
+        asked.or_else(|fault| standing.board.known_catalogue().ok_or(fault))
+    }));
+    for known in catalogues.await {
         match known {
             Ok(catalogue) => databases.extend(catalogue.databases().into_iter().map(str::to_string)),
             Err(fault) => {

@@ -18,14 +18,14 @@ use shared::{
     schema::Column,
 };
 use std::{
-    sync::{Arc, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
     time::Instant,
 };
 
 /// How a page is to be written.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct View {
-    shape: Shape,
+    has_statistics: bool,
     format: Format,
     rows_max: u64,
     start: Instant,
@@ -34,15 +34,22 @@ pub(super) struct View {
 impl View {
     pub(super) fn new(usual: &Usual, has_statistics: bool) -> Self {
         Self {
-            shape: Shape::Query { statistics: has_statistics },
+            has_statistics,
             format: usual.format.unwrap_or(Format::Mcp),
             rows_max: usual.limit.unwrap_or(ROWS_DEFAULT).clamp(1, ROWS_MAX),
             start: Instant::now(),
         }
     }
 
+    /// As a page before was written, unless the call says something else.
+    fn going_on(usual: &Usual, snapshot: &Snapshot) -> Self {
+        let format = usual.format.unwrap_or(snapshot.format);
+        Self { format, ..Self::new(usual, snapshot.has_statistics) }
+    }
+
     fn writer<'c>(&self, columns: &'c [Column<'c>]) -> PageWriter<'c> {
-        PageWriter::new(self.shape, self.format, columns, self.rows_max)
+        let shape = Shape::Query { statistics: self.has_statistics };
+        PageWriter::new(shape, self.format, columns, self.rows_max)
     }
 
     fn statistics(&self, boards: usize) -> Statistics {
@@ -91,7 +98,9 @@ pub(super) async fn first(
         }
     };
     let missing: Map<_, _> = missing.into_iter().map(|(board, fault)| (board, reason(&fault))).collect();
-    let snapshot = Snapshot { as_of_us: now_us, rest, missing, is_strict };
+    let View { format, has_statistics, .. } = view;
+    let failed = Mutex::default();
+    let snapshot = Snapshot { as_of_us: now_us, rest, missing, failed, is_strict, format, has_statistics };
     let mut page = write(&snapshot, Position::default(), view, context).await?;
     if page.next.is_some() && !can_go_on(&snapshot) {
         page.next = None;
@@ -117,15 +126,27 @@ async fn kept_whole(mut source: Source) -> Result<(Rest, Vec<(String, Fault)>), 
 pub(super) async fn next(
     tools: &Tools,
     cursor: &str,
-    view: View,
+    usual: &Usual,
     context: &Context,
 ) -> Result<Vec<String>, Fault> {
     let opened = tools.inner.snapshots.lock().unwrap_or_else(PoisonError::into_inner).open(cursor);
     let (id, snapshot, position) = opened?;
+    let view = View::going_on(usual, &snapshot);
     let mut page = write(&snapshot, position, view, context).await?;
+    note_failed(&snapshot, &page, position);
     page.notes.is_continued = true;
     page.notes.next_cursor = page.next.map(|position| write_cursor(id, position));
     Ok(items(page))
+}
+
+/// Remembers for the pages that follow which of the boards that a page has left behind failed.
+fn note_failed(snapshot: &Snapshot, page: &Page, position: Position) {
+    let Rest::Boards(_, legs) = &snapshot.rest else { return };
+    let end = page.next.map_or(legs.len(), |next| next.leg);
+    for ((leg, place), answered) in legs.iter().skip(position.leg).zip(position.leg..end).zip(&page.legs) {
+        let why = || page.notes.missing.get(&leg.board.name).cloned().unwrap_or_default();
+        snapshot.note(place, answered.is_none().then(|| (leg.board.name.clone(), why())));
+    }
 }
 
 fn can_go_on(snapshot: &Snapshot) -> bool {
@@ -143,15 +164,12 @@ fn items(page: Page) -> Vec<String> {
 
 /// The snapshot for the pages that follow the first: the boards that answered, each with the rows it had then.
 fn pinned(snapshot: Snapshot, page: &mut Page, position: Position) -> (Snapshot, Position) {
-    let Snapshot { rest, as_of_us, is_strict, missing } = snapshot;
-    let Rest::Boards(question, _) = rest else {
-        return (Snapshot { rest, as_of_us, is_strict, missing }, position);
-    };
+    let Rest::Boards(question, _) = snapshot.rest else { return (snapshot, position) };
     let legs = std::mem::take(&mut page.legs);
     let leg = legs.iter().take(position.leg).flatten().count();
     let rest = Rest::Boards(question, legs.into_iter().flatten().collect());
     let missing = page.notes.missing.clone();
-    (Snapshot { rest, as_of_us, is_strict, missing }, Position { leg, ..position })
+    (Snapshot { rest, missing, ..snapshot }, Position { leg, ..position })
 }
 
 async fn write(
@@ -166,7 +184,7 @@ async fn write(
     };
     page.notes.as_of_us = snapshot.as_of_us;
     page.notes.is_truncated |= page.next.is_some();
-    page.notes.missing.extend(snapshot.missing.clone());
+    page.notes.missing.extend(snapshot.missing_before(position));
     Ok(page)
 }
 

@@ -5,7 +5,12 @@ use crate::{
     query::{Batch, Leg, Question, Source},
 };
 use serde_json::{Map, Value};
-use std::{collections::VecDeque, sync::Arc, time::Duration};
+use shared::command::Format;
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 use tokio::time::Instant;
 
 /// Snapshots that are kept; the one that was not read for the longest time goes first.
@@ -21,7 +26,33 @@ pub(super) struct Snapshot {
     pub(super) rest: Rest,
     /// Boards whose part is missing, and why.
     pub(super) missing: Map<String, Value>,
+    /// The same of boards that failed on a later page, by their places among those of `rest`.
+    pub(super) failed: Mutex<BTreeMap<usize, (String, Value)>>,
     pub(super) is_strict: bool,
+    /// As the query said it, for pages where nobody says another one.
+    pub(super) format: Format,
+    pub(super) has_statistics: bool,
+}
+
+impl Snapshot {
+    /// Boards whose part is missing from what is before a position or everywhere, and why.
+    pub(super) fn missing_before(&self, position: Position) -> Map<String, Value> {
+        let mut missing = self.missing.clone();
+        missing.extend(self.lock_failed().range(..position.leg).map(|(_, failed)| failed.clone()));
+        missing
+    }
+
+    /// A later page was read: the board at this place failed, or gave its part after all.
+    pub(super) fn note(&self, leg: usize, failed: Option<(String, Value)>) {
+        match failed {
+            Some(failed) => drop(self.lock_failed().insert(leg, failed)),
+            None => drop(self.lock_failed().remove(&leg)),
+        }
+    }
+
+    fn lock_failed(&self) -> MutexGuard<'_, BTreeMap<usize, (String, Value)>> {
+        self.failed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// Where the rows of the next pages are.
@@ -112,7 +143,10 @@ mod tests {
             as_of_us: 0,
             rest: Rest::Boards(Box::new(Question::empty()), Vec::new()),
             missing: Map::new(),
+            failed: Mutex::default(),
             is_strict: false,
+            format: Format::Mcp,
+            has_statistics: true,
         })
     }
 

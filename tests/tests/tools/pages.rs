@@ -235,6 +235,28 @@ fn a_board_that_goes_away_leaves_its_part_out_and_says_so() {
 }
 
 #[test]
+fn a_board_that_goes_away_between_pages_is_named_on_every_page_behind_it() {
+    in_virtual_time(async {
+        let (boards, tools) = fast(&FIELD, Duration::from_millis(700)).await;
+        let query = json!({"table": "vibration", "select": ["_board"], "limit": 200});
+        let mut items = answer(&tools, "query", query).await;
+        let first = items[0][0]["_board"].clone();
+        boards[1].cut();
+        let (mut pages_behind, mut is_named) = (0, false);
+        while let Some(cursor) = items[1]["next_cursor"].as_str().map(str::to_string) {
+            items = answer(&tools, "query", json!({"cursor": cursor, "limit": 200})).await;
+            let missing =
+                items[1]["boards"].as_array().into_iter().flatten().find(|board| board["name"] == "pump");
+            let is_missing = missing.is_some_and(|board| board["missing"].is_string());
+            assert!(is_missing || !is_named, "{}", items[1]);
+            is_named |= is_missing;
+            pages_behind += u32::from(is_named && items[0][0]["_board"] != first);
+        }
+        assert!(pages_behind >= 2, "{pages_behind} pages behind the board that is missing");
+    });
+}
+
+#[test]
 fn a_cancelled_call_is_cancelled_on_the_board_too() {
     in_virtual_time(async {
         let (_boards, tools) = fast(&["pump"], Duration::from_secs(2)).await;
