@@ -148,7 +148,7 @@ impl Scan {
                     scan.clock_set &= clock_set;
                     leg.epoch = pin.epoch;
                     leg.pin = Some(pin);
-                    let lost_untold = rows_lost + lost_at_start;
+                    let lost_untold = rows_lost.saturating_add(lost_at_start);
                     Ok(Open { answer, kinds: kinds(&columns), fragment, rows_lost, lost_untold })
                 }
             };
@@ -174,15 +174,17 @@ impl Scan {
                 Ok(Ok(Some(Piece::Rows { count, bytes, lost }))) => {
                     self.progress.rows += u64::from(count);
                     self.context.report(self.progress);
-                    let lost = lost + std::mem::take(&mut open.lost_untold);
-                    self.rows_lost += lost;
-                    self.leg_lost += lost;
+                    let lost = lost.saturating_add(std::mem::take(&mut open.lost_untold));
+                    self.rows_lost = self.rows_lost.saturating_add(lost);
+                    self.leg_lost = self.leg_lost.saturating_add(lost);
                     return Step::Rows(Batch { leg, count, bytes, lost });
                 }
                 Ok(Ok(Some(Piece::Part(_)))) => Fault::protocol("a part came among rows"),
                 Ok(Ok(None)) => {
-                    let lost = open.rows_lost + open.answer.complete().map_or(0, |end| end.rows_lost);
-                    self.rows_lost += lost.saturating_sub(std::mem::take(&mut self.leg_lost));
+                    let told = open.answer.complete().map_or(0, |end| end.rows_lost);
+                    let lost = open.rows_lost.saturating_add(told);
+                    let untold = lost.saturating_sub(std::mem::take(&mut self.leg_lost));
+                    self.rows_lost = self.rows_lost.saturating_add(untold);
                     self.open.pop_front();
                     self.current += 1;
                     self.progress.boards_done += 1;
