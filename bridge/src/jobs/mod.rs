@@ -18,7 +18,7 @@ use std::{
     time::Duration,
 };
 use tokio::{sync::mpsc, time::Instant};
-use tokio_util::sync::CancellationToken;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 /// Jobs that run at once.
 pub const RUNNING_MAX: usize = 4;
@@ -28,6 +28,8 @@ pub const JOBS_MAX: usize = 64;
 pub const EXPORT_BYTES_DEFAULT: u64 = 1 << 30;
 /// How long a job may take.
 pub const JOB_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
+/// How long jobs that are cancelled at the end may take to remove what they have written.
+const END_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The jobs of a bridge.
 #[derive(Clone, Debug)]
@@ -35,6 +37,8 @@ pub struct Jobs {
     folder: Option<Folder>,
     bytes_max: u64,
     jobs: Arc<Mutex<VecDeque<Job>>>,
+    /// What the jobs do.
+    work: TaskTracker,
 }
 
 /// The folder for exports: its name for people, and itself, however it is called later.
@@ -76,18 +80,20 @@ enum State {
 }
 
 impl Jobs {
-    /// Jobs that write into this folder, which is made if it is not there.
+    /// Jobs that write into this folder, which is made if it is not there. What a bridge that was killed has left in
+    /// it of its exports goes.
     pub(crate) fn new(folder: Option<&Path>, bytes_max: Option<u64>) -> std::io::Result<Self> {
         let folder = match folder {
             None => None,
             Some(folder) => {
                 std::fs::create_dir_all(folder)?;
                 let opened = Dir::open_ambient_dir(folder, cap_std::ambient_authority())?;
+                sink::remove_left_parts(&opened);
                 Some(Folder { path: Arc::new(folder.canonicalize()?), opened: Arc::new(opened) })
             }
         };
         let bytes_max = bytes_max.unwrap_or(EXPORT_BYTES_DEFAULT);
-        Ok(Self { folder, bytes_max, jobs: Arc::default() })
+        Ok(Self { folder, bytes_max, jobs: Arc::default(), work: TaskTracker::new() })
     }
 
     /// Whether there is a folder for exports.
@@ -133,7 +139,7 @@ impl Jobs {
         let opening = RowStream::open(lake, &request.database, &request.sql, boards, run);
         let rows = context.whole(opening).await??;
         self.begin(job)?;
-        tokio::spawn(self.clone().run(id.clone(), sink, rows, told));
+        self.work.spawn(self.clone().run(id.clone(), sink, rows, told));
         self.status(&id)
     }
 
@@ -210,13 +216,24 @@ impl Jobs {
 
     /// Stops a job; one that has ended stays as it is.
     pub fn cancel(&self, id: &str) -> Result<Value, Fault> {
-        self.with(id, |job| {
-            if matches!(job.state, State::Running) {
-                job.cancelled.cancel();
-                job.state = State::Cancelled;
-            }
-        });
+        self.with(id, Job::cancel);
         self.status(id)
+    }
+
+    /// Waits until no job runs.
+    pub async fn settled(&self) {
+        self.work.close(); // a job can begin all the same
+        self.work.wait().await;
+    }
+
+    /// Cancels every job and waits until nothing of them is left.
+    pub async fn end(&self) {
+        for job in self.lock().iter_mut() {
+            job.cancel();
+        }
+        if tokio::time::timeout(END_TIMEOUT, self.settled()).await.is_err() {
+            tracing::warn!("a disk is slow: a part of an export may be left in the export folder");
+        }
     }
 
     /// The file of a job that is complete.
@@ -258,6 +275,13 @@ impl Jobs {
 }
 
 impl Job {
+    fn cancel(&mut self) {
+        if matches!(self.state, State::Running) {
+            self.cancelled.cancel();
+            self.state = State::Cancelled;
+        }
+    }
+
     fn told(&self) -> Value {
         let mut told = json!({
             "job": self.id,

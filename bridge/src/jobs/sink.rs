@@ -5,19 +5,27 @@ use crate::{
     fault::{Fault, quoted},
     query::OwnedColumn,
 };
-use cap_std::fs::{Dir, File, OpenOptions};
+use cap_std::fs::{Dir, DirEntry, OpenOptions};
 use shared::{
     format::{is_unseen, write_json_text, write_json_value},
     value::Value,
 };
 use std::{
+    fs::File,
     io::{self, Write as _},
     path::{Component, Path},
     sync::Arc,
+    time::Duration,
 };
 
 /// Bytes that are gathered before they are written: few waits for the disk, and little memory.
 const CHUNK_BYTES: usize = 64 << 10;
+/// What the name of a file that is not whole ends with, behind eight hexadecimal digits.
+const PART_SUFFIX: &str = ".part";
+/// A part that is younger may be another bridge's, which has not locked it yet.
+const PART_AGE_MIN: Duration = Duration::from_secs(60);
+/// Names in the export folder that are looked at for parts that were left.
+const NAMES_MAX: usize = 10_000;
 
 /// What is written in which way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,9 +75,11 @@ impl PartFile {
         if folder.symlink_metadata(&name).is_ok() {
             return Err(exists(&name));
         }
-        let part_name = format!("{name}.{:08x}.part", rand::random::<u32>());
+        let part_name = format!("{name}.{:08x}{PART_SUFFIX}", rand::random::<u32>());
         let options = OpenOptions::new().write(true).create_new(true).clone(); // follows no link
-        let file = folder.open_with(&part_name, &options).map_err(|error| broken(&error))?;
+        let file = folder.open_with(&part_name, &options).map_err(|error| broken(&error))?.into_std();
+        // So that no other bridge takes it for one that was left. Where there are no locks, none is removed either.
+        let _ = file.try_lock();
         Ok(Self { file, folder, name, part_name })
     }
 
@@ -213,6 +223,43 @@ impl FileSink {
         self.part = Some(part);
         done
     }
+}
+
+/// Removes the parts in the export folder and the folders in it that a bridge which was killed has left.
+pub(super) fn remove_left_parts(exports: &Dir) {
+    let mut folders: Vec<Dir> = exports.try_clone().into_iter().collect();
+    let mut names_left = NAMES_MAX;
+    while let Some(folder) = folders.pop() {
+        let Ok(entries) = folder.entries() else { continue };
+        for entry in entries.flatten() {
+            if names_left == 0 {
+                return;
+            }
+            names_left -= 1;
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() => folders.extend(entry.open_dir()),
+                Ok(kind) if kind.is_file() && is_left_part(&entry) => {
+                    if let Err(error) = entry.remove_file() {
+                        tracing::warn!(%error, "a part of an export could not be removed");
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Whether it has the name of a part, and nobody writes it: who does has locked it.
+fn is_left_part(entry: &DirEntry) -> bool {
+    let name = entry.file_name();
+    let number = name.to_str().and_then(|name| name.strip_suffix(PART_SUFFIX)?.rsplit_once('.'));
+    if !number.is_some_and(|(_, number)| number.len() == 8 && u32::from_str_radix(number, 16).is_ok()) {
+        return false;
+    }
+    let Ok(file) = entry.open().map(cap_std::fs::File::into_std) else { return false };
+    let changed = file.metadata().and_then(|about| about.modified());
+    let is_old = changed.is_ok_and(|at| at.elapsed().is_ok_and(|age| age >= PART_AGE_MIN));
+    is_old && file.try_lock().is_ok()
 }
 
 /// Does what may wait for a disk where nobody else waits.
@@ -403,5 +450,35 @@ mod tests {
         assert_eq!(second.finish().await.unwrap_err().code, "exists");
         assert_eq!(std::fs::read_to_string(folder.path().join("x")).unwrap(), "1,2\n");
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[tokio::test]
+    async fn parts_that_were_left_go_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path();
+        std::fs::create_dir(path.join("in")).unwrap();
+        let long_ago = std::time::SystemTime::now() - 2 * PART_AGE_MIN;
+        let is_old = |name: &str| File::create(path.join(name)).unwrap().set_modified(long_ago).unwrap();
+        let others = ["june.csv", "june.part", "june.csv.0123.part", "june.csv.0123456x.part"];
+        for name in others {
+            is_old(name);
+        }
+        is_old("june.csv.0123abcd.part");
+        is_old("in/july.csv.89abcdef.part");
+        File::create(path.join("young.0123abcd.part")).unwrap();
+        let sink = FileSink::create(exports(&folder), "now".into(), Form::Csv, 9).await.unwrap();
+        let writing = sink.part.as_ref().unwrap();
+        writing.file.set_modified(long_ago).unwrap();
+        remove_left_parts(&exports(&folder));
+        let mut there: Vec<String> = std::fs::read_dir(path)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        there.sort();
+        let mut expected: Vec<&str> = others.to_vec();
+        expected.extend(["in", "young.0123abcd.part", &writing.part_name]);
+        expected.sort_unstable();
+        assert_eq!(there, expected);
+        assert_eq!(std::fs::read_dir(path.join("in")).unwrap().count(), 0);
     }
 }
