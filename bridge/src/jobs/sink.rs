@@ -7,7 +7,7 @@ use crate::{
 };
 use cap_std::fs::{Dir, DirEntry, OpenOptions};
 use shared::{
-    format::{is_unseen, write_json_text, write_json_value},
+    format::{Printable, is_unseen, write_json_text, write_json_value},
     value::Value,
 };
 use std::{
@@ -314,10 +314,14 @@ fn place_in(exports: &Dir, name: &str) -> Result<(Dir, String), Fault> {
     Ok((folder, file.to_string()))
 }
 
-/// A text as CSV; quoted where it must be. What a spreadsheet would run stays a text.
+/// A text as CSV, quoted where it must be: an empty one too, for nothing at all is NULL. What is not seen is escaped as
+/// in a table, and a `'` stands before what a spreadsheet would take for a formula: quotes alone do not keep it from
+/// that. JSON lines have every text as it is.
 fn csv_text(text: &str) -> String {
-    let needs_quotes = text.contains([',', '"', '\n', '\r']) || text.starts_with(['=', '+', '-', '@', '\t']);
-    if needs_quotes { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.into() }
+    let mark = if text.starts_with(['=', '+', '-', '@', '\t', '\r']) { "'" } else { "" };
+    let shown = format!("{mark}{}", Printable(text));
+    let needs_quotes = text.is_empty() || shown.contains([',', '"']);
+    if needs_quotes { format!("\"{}\"", shown.replace('"', "\"\"")) } else { shown }
 }
 
 #[cfg(test)]
@@ -356,7 +360,7 @@ mod tests {
 
     #[tokio::test]
     async fn rows_are_lines() {
-        assert_eq!(written(Form::Csv, 99).await.unwrap(), "a,\"b,\"\n\"x\"\"\n\",\n1,\n");
+        assert_eq!(written(Form::Csv, 99).await.unwrap(), "a,\"b,\"\n\"x\"\"\\n\",\n1,\n");
         assert_eq!(
             written(Form::JsonLines, 99).await.unwrap(),
             "{\"a\":\"x\\\"\\n\",\"b,\":null}\n{\"a\":1,\"b,\":null}\n"
@@ -480,5 +484,34 @@ mod tests {
         expected.sort_unstable();
         assert_eq!(there, expected);
         assert_eq!(std::fs::read_dir(path.join("in")).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_text_in_csv_is_a_text_and_no_formula() {
+        for (text, written) in [
+            ("", "\"\""),
+            ("on", "on"),
+            ("a,b", "\"a,b\""),
+            ("=1+1", "'=1+1"),
+            ("@x", "'@x"),
+            ("-", "'-"),
+            ("+\"", "\"'+\"\"\""),
+            ("\t=1", "'\\t=1"),
+            ("a\r\nb", "a\\r\\nb"),
+            ("\u{1b}[2J\u{202e}cod.x", "\\u{1b}[2J\\u{202e}cod.x"),
+            ("1-2=°", "1-2=°"),
+        ] {
+            assert_eq!(csv_text(text), written, "{text:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn in_csv_an_empty_text_is_not_null() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut sink = FileSink::create(exports(&folder), "x".into(), Form::Csv, 99).await.unwrap();
+        sink.row(&columns(), &[Value::Text(""), Value::Null]).unwrap();
+        sink.row(&columns(), &[Value::Int(-1), Value::Float64(-0.5)]).unwrap();
+        sink.finish().await.unwrap();
+        assert_eq!(std::fs::read_to_string(folder.path().join("x")).unwrap(), "\"\",\n-1,-0.5\n");
     }
 }
