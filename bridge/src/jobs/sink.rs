@@ -83,9 +83,8 @@ impl PartFile {
         Ok(Self { file, folder, name, part_name })
     }
 
-    /// All is written: it is made to last, and gets its name.
-    fn finish(&self) -> Result<(), Fault> {
-        self.file.sync_all().map_err(|error| broken(&error))?;
+    /// It gets its name.
+    fn take_name(&self) -> Result<(), Fault> {
         // A hard link fails where something has taken the name since; a rename would replace it.
         match self.folder.hard_link(&self.part_name, &self.folder, &self.name) {
             Ok(()) => {}
@@ -201,10 +200,14 @@ impl FileSink {
         self.with_part(move |part| part.file.write_all(text.as_bytes()).map_err(|error| broken(&error))).await
     }
 
-    /// All is written: the file gets its name. Returns its bytes.
-    pub(super) async fn finish(mut self) -> Result<u64, Fault> {
+    /// All is written: the file is made to last, and gets its name if it may. Returns its bytes.
+    pub(super) async fn finish(mut self, may_be_named: impl FnOnce() -> bool) -> Result<u64, Fault> {
         self.write_all().await?;
-        self.with_part(|part| part.finish()).await?;
+        self.with_part(|part| part.file.sync_all().map_err(|error| broken(&error))).await?;
+        if !may_be_named() {
+            return Err(Fault::cancelled());
+        }
+        self.with_part(|part| part.take_name()).await?;
         Ok(self.bytes)
     }
 
@@ -353,7 +356,7 @@ mod tests {
             assert_eq!(std::fs::read_dir(path).unwrap().count(), 0, "nothing is left of what failed");
             return Err(fault);
         }
-        sink.finish().await?;
+        sink.finish(|| true).await?;
         assert_eq!(std::fs::read_dir(path).unwrap().count(), 1);
         Ok(std::fs::read_to_string(path.join("x")).unwrap())
     }
@@ -378,7 +381,7 @@ mod tests {
             sink.write().await.unwrap();
             assert!(sink.text.len() < CHUNK_BYTES, "what is gathered is written in time");
         }
-        let bytes = sink.finish().await.unwrap();
+        let bytes = sink.finish(|| true).await.unwrap();
         let whole: String = (0..1000).map(|row| format!("{row},{text}\n")).collect();
         assert_eq!(
             (bytes, std::fs::read_to_string(folder.path().join("x")).unwrap()),
@@ -435,7 +438,7 @@ mod tests {
         std::fs::rename(&inside, folder.path().join("moved")).unwrap();
         std::os::unix::fs::symlink(outside.path(), &inside).unwrap();
         sink.row(&columns(), &[Value::Int(1), Value::Int(2)]).unwrap();
-        sink.finish().await.unwrap();
+        sink.finish(|| true).await.unwrap();
         assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 0);
         assert_eq!(std::fs::read_to_string(folder.path().join("moved/x")).unwrap(), "1,2\n");
     }
@@ -450,8 +453,8 @@ mod tests {
         };
         let (first, mut second) = (create().await, create().await);
         second.row(&columns(), &[Value::Int(3), Value::Int(4)]).unwrap();
-        first.finish().await.unwrap();
-        assert_eq!(second.finish().await.unwrap_err().code, "exists");
+        first.finish(|| true).await.unwrap();
+        assert_eq!(second.finish(|| true).await.unwrap_err().code, "exists");
         assert_eq!(std::fs::read_to_string(folder.path().join("x")).unwrap(), "1,2\n");
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
     }
@@ -511,7 +514,7 @@ mod tests {
         let mut sink = FileSink::create(exports(&folder), "x".into(), Form::Csv, 99).await.unwrap();
         sink.row(&columns(), &[Value::Text(""), Value::Null]).unwrap();
         sink.row(&columns(), &[Value::Int(-1), Value::Float64(-0.5)]).unwrap();
-        sink.finish().await.unwrap();
+        sink.finish(|| true).await.unwrap();
         assert_eq!(std::fs::read_to_string(folder.path().join("x")).unwrap(), "\"\",\n-1,-0.5\n");
     }
 }
