@@ -67,8 +67,28 @@ pub(crate) async fn run(config: &Config, named: Option<&Path>, args: CallArgs) -
     };
     let gateway = Gateway::new(Estate::new(config, named, args.demo, options)?);
     let called = make(&gateway, calls).await;
+    let settled = settle(&gateway).await;
     gateway.end().await;
-    called
+    called.and(settled)
+}
+
+/// Waits for the jobs that were begun here: they end with this process. Ctrl-C cancels them.
+async fn settle(gateway: &Gateway) -> anyhow::Result<()> {
+    let Some(jobs) = gateway.jobs().await else { return Ok(()) };
+    tokio::select! {
+        () = jobs.settled() => {}
+        () = super::serve::stopped() => anyhow::bail!("cancelled: the exports that ran have left no file"),
+    }
+    let list = jobs.list();
+    let failed: Vec<String> = list
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter(|job| job["state"] == "failed")
+        .map(|job| format!("{}: {}", job["file"], job["failure"]["error"]))
+        .collect();
+    anyhow::ensure!(failed.is_empty(), "exports have failed: {}", failed.join("; "));
+    Ok(())
 }
 
 async fn make(gateway: &Gateway, calls: Vec<Call>) -> anyhow::Result<()> {

@@ -4,6 +4,7 @@ use crate::{
     archive::Archive,
     config::{Config, FILE_NAME},
     field::Field,
+    jobs::Jobs,
     mcp::Server,
     owner::{
         Elected, End, Guest, Host, Lock, OwnerError, Place, Refusal, Reply, Setup, Sink, Wish, answer, elect,
@@ -181,6 +182,11 @@ impl Gateway {
                 Way::Owner(begun.server().tools().clone())
             }
         })
+    }
+
+    /// The jobs of this process, if it owns the boards: others go on when it has ended.
+    pub(crate) async fn jobs(&self) -> Option<Jobs> {
+        self.host.lock().await.as_ref().map(|host| host.server().tools().jobs().clone())
     }
 
     /// Ends in order: guests get what they have asked. Ctrl-C does not wait for that.

@@ -13,13 +13,16 @@ use crate::{
     link::{ByteStream, sim::Simulation},
 };
 use futures_util::future::join_all;
-use shared::command::nearest;
+use shared::{command::nearest, limits::QUERIES_MAX};
 use std::{
     io,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
-use tokio::time::Instant;
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::Instant,
+};
 
 /// The boards of the simulated field.
 pub const DEMO_BOARDS: [&str; 3] = ["greenhouse", "pump", "mill"];
@@ -29,6 +32,10 @@ pub const UP_TIMEOUT: Duration = Duration::from_secs(3);
 pub const CATALOGUE_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a board may be gone while it lists them: a link that breaks is opened again meanwhile.
 const GONE_GRACE: Duration = Duration::from_secs(3);
+/// Streams that a board has open at once for readers who may be slow: one query is left for all others.
+pub const STREAMS_MAX: usize = QUERIES_MAX - 1;
+/// How long a stream waits until another one ends.
+pub const STREAM_TURN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The boards, cheap to clone.
 #[derive(Clone, Debug)]
@@ -50,6 +57,7 @@ pub struct Board {
     known: Mutex<Option<Known>>,
     /// Held by the one call that looks whether the tables have changed.
     looking: tokio::sync::Mutex<()>,
+    streams: Arc<Semaphore>,
 }
 
 /// What was learnt of a board's tables.
@@ -81,8 +89,23 @@ pub struct Having {
 impl Board {
     /// A board of this name behind a session.
     pub fn new(name: impl Into<String>, link: impl Into<String>, session: Session, writable: bool) -> Self {
+        let streams = Arc::new(Semaphore::new(STREAMS_MAX));
         let (known, looking) = Default::default();
-        Self { name: name.into(), link: link.into(), writable, session, known, looking }
+        Self { name: name.into(), link: link.into(), writable, session, known, looking, streams }
+    }
+
+    /// The turn of a stream whose reader may be slow; the stream keeps it as long as the board answers.
+    pub(crate) async fn stream_turn(&self) -> Result<OwnedSemaphorePermit, Fault> {
+        let turn = tokio::time::timeout(STREAM_TURN_TIMEOUT, Arc::clone(&self.streams).acquire_owned());
+        turn.await.ok().and_then(Result::ok).ok_or_else(|| {
+            let message = format!("board `{}` has {STREAMS_MAX} streams and exports open already", self.name);
+            Fault::new(
+                "busy",
+                message,
+                "read them to their end, or cancel one; or ask with a LIMIT as a query",
+            )
+            .with("board", self.name.as_str())
+        })
     }
 
     /// What tables it has; asked anew when the board has restarted or says that they changed.

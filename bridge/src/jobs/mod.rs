@@ -18,7 +18,7 @@ use std::{
     time::Duration,
 };
 use tokio::{sync::mpsc, time::Instant};
-use tokio_util::sync::CancellationToken;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 /// Jobs that run at once.
 pub const RUNNING_MAX: usize = 4;
@@ -28,6 +28,8 @@ pub const JOBS_MAX: usize = 64;
 pub const EXPORT_BYTES_DEFAULT: u64 = 1 << 30;
 /// How long a job may take.
 pub const JOB_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
+/// How long jobs that are cancelled at the end may take to remove what they have written.
+const END_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The jobs of a bridge.
 #[derive(Clone, Debug)]
@@ -35,6 +37,8 @@ pub struct Jobs {
     folder: Option<Folder>,
     bytes_max: u64,
     jobs: Arc<Mutex<VecDeque<Job>>>,
+    /// What the jobs do.
+    work: TaskTracker,
 }
 
 /// The folder for exports: its name for people, and itself, however it is called later.
@@ -70,24 +74,28 @@ struct Job {
 #[derive(Debug)]
 enum State {
     Running,
+    /// All is written, and the file gets its name: it is too late to cancel.
+    Naming,
     Complete,
     Cancelled,
     Failed(Fault),
 }
 
 impl Jobs {
-    /// Jobs that write into this folder, which is made if it is not there.
+    /// Jobs that write into this folder, which is made if it is not there. What a bridge that was killed has left in
+    /// it of its exports goes.
     pub(crate) fn new(folder: Option<&Path>, bytes_max: Option<u64>) -> std::io::Result<Self> {
         let folder = match folder {
             None => None,
             Some(folder) => {
                 std::fs::create_dir_all(folder)?;
                 let opened = Dir::open_ambient_dir(folder, cap_std::ambient_authority())?;
+                sink::remove_left_parts(&opened);
                 Some(Folder { path: Arc::new(folder.canonicalize()?), opened: Arc::new(opened) })
             }
         };
         let bytes_max = bytes_max.unwrap_or(EXPORT_BYTES_DEFAULT);
-        Ok(Self { folder, bytes_max, jobs: Arc::default() })
+        Ok(Self { folder, bytes_max, jobs: Arc::default(), work: TaskTracker::new() })
     }
 
     /// Whether there is a folder for exports.
@@ -133,7 +141,7 @@ impl Jobs {
         let opening = RowStream::open(lake, &request.database, &request.sql, boards, run);
         let rows = context.whole(opening).await??;
         self.begin(job)?;
-        tokio::spawn(self.clone().run(id.clone(), sink, rows, told));
+        self.work.spawn(self.clone().run(id.clone(), sink, rows, told));
         self.status(&id)
     }
 
@@ -147,8 +155,8 @@ impl Jobs {
         let written = self.copy(&id, sink, rows, &mut told).await;
         self.with(&id, |job| {
             job.state = match written {
+                _ if matches!(job.state, State::Cancelled) => State::Cancelled,
                 Ok(()) => State::Complete,
-                Err(_) if job.cancelled.is_cancelled() => State::Cancelled,
                 Err(fault) => State::Failed(fault),
             };
         });
@@ -181,10 +189,8 @@ impl Jobs {
                 }
             });
         }
-        if self.is_cancelled(id) {
-            return Err(Fault::cancelled()); // the last rows had come already
-        }
-        let (rows_lost, rows, bytes) = (rows.rows_lost(), sink.rows, sink.finish().await?);
+        let (rows_lost, rows) = (rows.rows_lost(), sink.rows);
+        let bytes = sink.finish(|| self.begins_naming(id)).await?;
         self.with(id, |job| {
             (job.rows, job.rows_lost, job.bytes) = (rows, rows_lost, bytes);
             while let Ok(progress) = told.try_recv() {
@@ -208,15 +214,26 @@ impl Jobs {
         self.lock().iter().map(Job::told).collect()
     }
 
-    /// Stops a job; one that has ended stays as it is.
+    /// Stops a job; one that has ended, or whose file is whole and gets its name, stays as it is.
     pub fn cancel(&self, id: &str) -> Result<Value, Fault> {
-        self.with(id, |job| {
-            if matches!(job.state, State::Running) {
-                job.cancelled.cancel();
-                job.state = State::Cancelled;
-            }
-        });
+        self.with(id, Job::cancel);
         self.status(id)
+    }
+
+    /// Waits until no job runs.
+    pub async fn settled(&self) {
+        self.work.close(); // a job can begin all the same
+        self.work.wait().await;
+    }
+
+    /// Cancels every job and waits until nothing of them is left.
+    pub async fn end(&self) {
+        for job in self.lock().iter_mut() {
+            job.cancel();
+        }
+        if tokio::time::timeout(END_TIMEOUT, self.settled()).await.is_err() {
+            tracing::warn!("a disk is slow: a part of an export may be left in the export folder");
+        }
     }
 
     /// The file of a job that is complete.
@@ -228,7 +245,7 @@ impl Jobs {
 
     fn begin(&self, job: Job) -> Result<(), Fault> {
         let mut jobs = self.lock();
-        let running = |job: &Job| matches!(job.state, State::Running);
+        let running = |job: &Job| matches!(job.state, State::Running | State::Naming);
         if jobs.iter().filter(|job| running(job)).count() >= RUNNING_MAX {
             let message = format!("RUNNING_MAX: {RUNNING_MAX} jobs run already");
             return Err(Fault::new("capacity", message, "wait for one, or cancel one"));
@@ -248,8 +265,11 @@ impl Jobs {
         }
     }
 
-    fn is_cancelled(&self, id: &str) -> bool {
-        self.lock().iter().any(|job| job.id == id && job.cancelled.is_cancelled())
+    /// Whether the file of a job may get its name: the job was not cancelled, and cannot be any more.
+    fn begins_naming(&self, id: &str) -> bool {
+        let mut jobs = self.lock();
+        let job = jobs.iter_mut().find(|job| job.id == id && matches!(job.state, State::Running));
+        job.map(|job| job.state = State::Naming).is_some()
     }
 
     fn lock(&self) -> MutexGuard<'_, VecDeque<Job>> {
@@ -258,11 +278,18 @@ impl Jobs {
 }
 
 impl Job {
+    fn cancel(&mut self) {
+        if matches!(self.state, State::Running) {
+            self.cancelled.cancel();
+            self.state = State::Cancelled;
+        }
+    }
+
     fn told(&self) -> Value {
         let mut told = json!({
             "job": self.id,
             "state": match &self.state {
-                State::Running => "running",
+                State::Running | State::Naming => "running",
                 State::Complete => "complete",
                 State::Cancelled => "cancelled",
                 State::Failed(_) => "failed",
@@ -278,5 +305,51 @@ impl Job {
             told["failure"] = fault.to_json();
         }
         told
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn begun(jobs: &Jobs, name: &str) -> FileSink {
+        let job = Job {
+            id: name.into(),
+            file: name.into(),
+            cancelled: CancellationToken::new(),
+            state: State::Running,
+            rows: 0,
+            rows_lost: 0,
+            bytes: 0,
+            boards: (0, 0),
+        };
+        jobs.begin(job).unwrap();
+        let folder = Arc::clone(&jobs.folder.as_ref().unwrap().opened);
+        FileSink::create(folder, name.into(), Form::Csv, 99).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_job_is_cancelled_or_its_file_is_there_never_both() {
+        let folder = tempfile::tempdir().unwrap();
+        let jobs = Jobs::new(Some(folder.path()), None).unwrap();
+        let cancel = |id: &str| jobs.cancel(id).unwrap()["state"].clone();
+        // Cancelled while the file is made to last.
+        let sink = begun(&jobs, "early").await;
+        let finished = sink.finish(|| {
+            assert_eq!(cancel("early"), "cancelled");
+            jobs.begins_naming("early")
+        });
+        assert_eq!(finished.await.unwrap_err().code, "cancelled");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+        assert_eq!(jobs.status("early").unwrap()["state"], "cancelled");
+        // Cancelled when it is too late for that.
+        let sink = begun(&jobs, "late").await;
+        let finished = sink.finish(|| {
+            let may_be_named = jobs.begins_naming("late");
+            assert_eq!(cancel("late"), "running");
+            may_be_named
+        });
+        assert_eq!(finished.await, Ok(0));
+        assert!(folder.path().join("late").is_file());
     }
 }

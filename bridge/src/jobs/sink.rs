@@ -5,19 +5,27 @@ use crate::{
     fault::{Fault, quoted},
     query::OwnedColumn,
 };
-use cap_std::fs::{Dir, File, OpenOptions};
+use cap_std::fs::{Dir, DirEntry, OpenOptions};
 use shared::{
-    format::{is_unseen, write_json_text, write_json_value},
+    format::{Printable, is_unseen, write_json_text, write_json_value},
     value::Value,
 };
 use std::{
+    fs::File,
     io::{self, Write as _},
     path::{Component, Path},
     sync::Arc,
+    time::Duration,
 };
 
 /// Bytes that are gathered before they are written: few waits for the disk, and little memory.
 const CHUNK_BYTES: usize = 64 << 10;
+/// What the name of a file that is not whole ends with, behind eight hexadecimal digits.
+const PART_SUFFIX: &str = ".part";
+/// A part that is younger may be another bridge's, which has not locked it yet.
+const PART_AGE_MIN: Duration = Duration::from_secs(60);
+/// Names in the export folder that are looked at for parts that were left.
+const NAMES_MAX: usize = 10_000;
 
 /// What is written in which way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,15 +75,16 @@ impl PartFile {
         if folder.symlink_metadata(&name).is_ok() {
             return Err(exists(&name));
         }
-        let part_name = format!("{name}.{:08x}.part", rand::random::<u32>());
+        let part_name = format!("{name}.{:08x}{PART_SUFFIX}", rand::random::<u32>());
         let options = OpenOptions::new().write(true).create_new(true).clone(); // follows no link
-        let file = folder.open_with(&part_name, &options).map_err(|error| broken(&error))?;
+        let file = folder.open_with(&part_name, &options).map_err(|error| broken(&error))?.into_std();
+        // So that no other bridge takes it for one that was left. Where there are no locks, none is removed either.
+        let _ = file.try_lock();
         Ok(Self { file, folder, name, part_name })
     }
 
-    /// All is written: it is made to last, and gets its name.
-    fn finish(&self) -> Result<(), Fault> {
-        self.file.sync_all().map_err(|error| broken(&error))?;
+    /// It gets its name.
+    fn take_name(&self) -> Result<(), Fault> {
         // A hard link fails where something has taken the name since; a rename would replace it.
         match self.folder.hard_link(&self.part_name, &self.folder, &self.name) {
             Ok(()) => {}
@@ -191,10 +200,14 @@ impl FileSink {
         self.with_part(move |part| part.file.write_all(text.as_bytes()).map_err(|error| broken(&error))).await
     }
 
-    /// All is written: the file gets its name. Returns its bytes.
-    pub(super) async fn finish(mut self) -> Result<u64, Fault> {
+    /// All is written: the file is made to last, and gets its name if it may. Returns its bytes.
+    pub(super) async fn finish(mut self, may_be_named: impl FnOnce() -> bool) -> Result<u64, Fault> {
         self.write_all().await?;
-        self.with_part(|part| part.finish()).await?;
+        self.with_part(|part| part.file.sync_all().map_err(|error| broken(&error))).await?;
+        if !may_be_named() {
+            return Err(Fault::cancelled());
+        }
+        self.with_part(|part| part.take_name()).await?;
         Ok(self.bytes)
     }
 
@@ -213,6 +226,43 @@ impl FileSink {
         self.part = Some(part);
         done
     }
+}
+
+/// Removes the parts in the export folder and the folders in it that a bridge which was killed has left.
+pub(super) fn remove_left_parts(exports: &Dir) {
+    let mut folders: Vec<Dir> = exports.try_clone().into_iter().collect();
+    let mut names_left = NAMES_MAX;
+    while let Some(folder) = folders.pop() {
+        let Ok(entries) = folder.entries() else { continue };
+        for entry in entries.flatten() {
+            if names_left == 0 {
+                return;
+            }
+            names_left -= 1;
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() => folders.extend(entry.open_dir()),
+                Ok(kind) if kind.is_file() && is_left_part(&entry) => {
+                    if let Err(error) = entry.remove_file() {
+                        tracing::warn!(%error, "a part of an export could not be removed");
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Whether it has the name of a part, and nobody writes it: who does has locked it.
+fn is_left_part(entry: &DirEntry) -> bool {
+    let name = entry.file_name();
+    let number = name.to_str().and_then(|name| name.strip_suffix(PART_SUFFIX)?.rsplit_once('.'));
+    if !number.is_some_and(|(_, number)| number.len() == 8 && u32::from_str_radix(number, 16).is_ok()) {
+        return false;
+    }
+    let Ok(file) = entry.open().map(cap_std::fs::File::into_std) else { return false };
+    let changed = file.metadata().and_then(|about| about.modified());
+    let is_old = changed.is_ok_and(|at| at.elapsed().is_ok_and(|age| age >= PART_AGE_MIN));
+    is_old && file.try_lock().is_ok()
 }
 
 /// Does what may wait for a disk where nobody else waits.
@@ -267,10 +317,14 @@ fn place_in(exports: &Dir, name: &str) -> Result<(Dir, String), Fault> {
     Ok((folder, file.to_string()))
 }
 
-/// A text as CSV; quoted where it must be. What a spreadsheet would run stays a text.
+/// A text as CSV, quoted where it must be: an empty one too, for nothing at all is NULL. What is not seen is escaped as
+/// in a table, and a `'` stands before what a spreadsheet would take for a formula: quotes alone do not keep it from
+/// that. JSON lines have every text as it is.
 fn csv_text(text: &str) -> String {
-    let needs_quotes = text.contains([',', '"', '\n', '\r']) || text.starts_with(['=', '+', '-', '@', '\t']);
-    if needs_quotes { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.into() }
+    let mark = if text.starts_with(['=', '+', '-', '@', '\t', '\r']) { "'" } else { "" };
+    let shown = format!("{mark}{}", Printable(text));
+    let needs_quotes = text.is_empty() || shown.contains([',', '"']);
+    if needs_quotes { format!("\"{}\"", shown.replace('"', "\"\"")) } else { shown }
 }
 
 #[cfg(test)]
@@ -302,14 +356,14 @@ mod tests {
             assert_eq!(std::fs::read_dir(path).unwrap().count(), 0, "nothing is left of what failed");
             return Err(fault);
         }
-        sink.finish().await?;
+        sink.finish(|| true).await?;
         assert_eq!(std::fs::read_dir(path).unwrap().count(), 1);
         Ok(std::fs::read_to_string(path.join("x")).unwrap())
     }
 
     #[tokio::test]
     async fn rows_are_lines() {
-        assert_eq!(written(Form::Csv, 99).await.unwrap(), "a,\"b,\"\n\"x\"\"\n\",\n1,\n");
+        assert_eq!(written(Form::Csv, 99).await.unwrap(), "a,\"b,\"\n\"x\"\"\\n\",\n1,\n");
         assert_eq!(
             written(Form::JsonLines, 99).await.unwrap(),
             "{\"a\":\"x\\\"\\n\",\"b,\":null}\n{\"a\":1,\"b,\":null}\n"
@@ -327,7 +381,7 @@ mod tests {
             sink.write().await.unwrap();
             assert!(sink.text.len() < CHUNK_BYTES, "what is gathered is written in time");
         }
-        let bytes = sink.finish().await.unwrap();
+        let bytes = sink.finish(|| true).await.unwrap();
         let whole: String = (0..1000).map(|row| format!("{row},{text}\n")).collect();
         assert_eq!(
             (bytes, std::fs::read_to_string(folder.path().join("x")).unwrap()),
@@ -384,7 +438,7 @@ mod tests {
         std::fs::rename(&inside, folder.path().join("moved")).unwrap();
         std::os::unix::fs::symlink(outside.path(), &inside).unwrap();
         sink.row(&columns(), &[Value::Int(1), Value::Int(2)]).unwrap();
-        sink.finish().await.unwrap();
+        sink.finish(|| true).await.unwrap();
         assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 0);
         assert_eq!(std::fs::read_to_string(folder.path().join("moved/x")).unwrap(), "1,2\n");
     }
@@ -399,9 +453,68 @@ mod tests {
         };
         let (first, mut second) = (create().await, create().await);
         second.row(&columns(), &[Value::Int(3), Value::Int(4)]).unwrap();
-        first.finish().await.unwrap();
-        assert_eq!(second.finish().await.unwrap_err().code, "exists");
+        first.finish(|| true).await.unwrap();
+        assert_eq!(second.finish(|| true).await.unwrap_err().code, "exists");
         assert_eq!(std::fs::read_to_string(folder.path().join("x")).unwrap(), "1,2\n");
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[tokio::test]
+    async fn parts_that_were_left_go_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path();
+        std::fs::create_dir(path.join("in")).unwrap();
+        let long_ago = std::time::SystemTime::now() - 2 * PART_AGE_MIN;
+        let is_old = |name: &str| File::create(path.join(name)).unwrap().set_modified(long_ago).unwrap();
+        let others = ["june.csv", "june.part", "june.csv.0123.part", "june.csv.0123456x.part"];
+        for name in others {
+            is_old(name);
+        }
+        is_old("june.csv.0123abcd.part");
+        is_old("in/july.csv.89abcdef.part");
+        File::create(path.join("young.0123abcd.part")).unwrap();
+        let sink = FileSink::create(exports(&folder), "now".into(), Form::Csv, 9).await.unwrap();
+        let writing = sink.part.as_ref().unwrap();
+        writing.file.set_modified(long_ago).unwrap();
+        remove_left_parts(&exports(&folder));
+        let mut there: Vec<String> = std::fs::read_dir(path)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        there.sort();
+        let mut expected: Vec<&str> = others.to_vec();
+        expected.extend(["in", "young.0123abcd.part", &writing.part_name]);
+        expected.sort_unstable();
+        assert_eq!(there, expected);
+        assert_eq!(std::fs::read_dir(path.join("in")).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_text_in_csv_is_a_text_and_no_formula() {
+        for (text, written) in [
+            ("", "\"\""),
+            ("on", "on"),
+            ("a,b", "\"a,b\""),
+            ("=1+1", "'=1+1"),
+            ("@x", "'@x"),
+            ("-", "'-"),
+            ("+\"", "\"'+\"\"\""),
+            ("\t=1", "'\\t=1"),
+            ("a\r\nb", "a\\r\\nb"),
+            ("\u{1b}[2J\u{202e}cod.x", "\\u{1b}[2J\\u{202e}cod.x"),
+            ("1-2=°", "1-2=°"),
+        ] {
+            assert_eq!(csv_text(text), written, "{text:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn in_csv_an_empty_text_is_not_null() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut sink = FileSink::create(exports(&folder), "x".into(), Form::Csv, 99).await.unwrap();
+        sink.row(&columns(), &[Value::Text(""), Value::Null]).unwrap();
+        sink.row(&columns(), &[Value::Int(-1), Value::Float64(-0.5)]).unwrap();
+        sink.finish(|| true).await.unwrap();
+        assert_eq!(std::fs::read_to_string(folder.path().join("x")).unwrap(), "\"\",\n-1,-0.5\n");
     }
 }

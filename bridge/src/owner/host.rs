@@ -58,12 +58,14 @@ impl Host {
         &self.server
     }
 
-    /// Ends in order: nobody new is let in, and who is there gets the answers to what was read, and a goodbye.
+    /// Ends in order: nobody new is let in, and who is there gets the answers to what was read, and a goodbye. Jobs
+    /// that run then are cancelled.
     pub(crate) async fn end(mut self) {
         self.ending.cancel();
         if let Some(accepting) = self.accepting.take() {
             let _ = accepting.await; // it ends by itself in bounded time
         }
+        self.server.tools().jobs().end().await;
     }
 }
 

@@ -21,6 +21,7 @@ use shared::{
     value::{ColumnType, Value},
 };
 use std::{collections::VecDeque, ops::Range, sync::Arc};
+use tokio::sync::OwnedSemaphorePermit;
 
 /// What a snapshot keeps of a board: these rows of this boot, the first not yet given.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,6 +84,8 @@ struct Open {
     rows_lost: u64,
     /// What is lost before the first batch.
     lost_untold: u64,
+    /// Given back when the board's part has ended.
+    _turn: Option<OwnedSemaphorePermit>,
 }
 
 /// A scan under way.
@@ -124,6 +127,7 @@ impl Scan {
         context: &Context,
         class: Class,
     ) -> Result<Self, Fault> {
+        let turns = turns(&legs, context, class).await?;
         let heads = join_all(legs.iter().map(|leg| head(question, fragment, leg, limit, context, class)));
         let heads = heads.await;
         if context.cancelled.is_cancelled() {
@@ -141,15 +145,15 @@ impl Scan {
             rows_lost: 0,
             leg_lost: 0,
         };
-        for (leg, head) in scan.legs.iter_mut().zip(heads) {
+        for ((leg, head), _turn) in scan.legs.iter_mut().zip(heads).zip(turns) {
             let opened = match head {
                 Err(fault) => Err(fault.with("board", leg.board.name.as_str())),
                 Ok(Head { answer, columns, pin, rows_lost, lost_at_start, clock_set, fragment }) => {
                     scan.clock_set &= clock_set;
                     leg.epoch = pin.epoch;
                     leg.pin = Some(pin);
-                    let lost_untold = rows_lost + lost_at_start;
-                    Ok(Open { answer, kinds: kinds(&columns), fragment, rows_lost, lost_untold })
+                    let lost_untold = rows_lost.saturating_add(lost_at_start);
+                    Ok(Open { answer, kinds: kinds(&columns), fragment, rows_lost, lost_untold, _turn })
                 }
             };
             scan.open.push_back(opened);
@@ -174,15 +178,17 @@ impl Scan {
                 Ok(Ok(Some(Piece::Rows { count, bytes, lost }))) => {
                     self.progress.rows += u64::from(count);
                     self.context.report(self.progress);
-                    let lost = lost + std::mem::take(&mut open.lost_untold);
-                    self.rows_lost += lost;
-                    self.leg_lost += lost;
+                    let lost = lost.saturating_add(std::mem::take(&mut open.lost_untold));
+                    self.rows_lost = self.rows_lost.saturating_add(lost);
+                    self.leg_lost = self.leg_lost.saturating_add(lost);
                     return Step::Rows(Batch { leg, count, bytes, lost });
                 }
                 Ok(Ok(Some(Piece::Part(_)))) => Fault::protocol("a part came among rows"),
                 Ok(Ok(None)) => {
-                    let lost = open.rows_lost + open.answer.complete().map_or(0, |end| end.rows_lost);
-                    self.rows_lost += lost.saturating_sub(std::mem::take(&mut self.leg_lost));
+                    let told = open.answer.complete().map_or(0, |end| end.rows_lost);
+                    let lost = open.rows_lost.saturating_add(told);
+                    let untold = lost.saturating_sub(std::mem::take(&mut self.leg_lost));
+                    self.rows_lost = self.rows_lost.saturating_add(untold);
                     self.open.pop_front();
                     self.current += 1;
                     self.progress.boards_done += 1;
@@ -242,6 +248,24 @@ impl Scan {
         decode_rows(&open.kinds, batch.count, &batch.bytes, |cells| each(open.fragment, cells))
             .map_err(|_| Fault::protocol("a batch cannot be read"))
     }
+}
+
+/// A turn on each board for a scan whose reader may be slow; others need none. They are taken in the order of the
+/// boards' names, so that no two scans wait for each other.
+async fn turns(
+    legs: &[Leg],
+    context: &Context,
+    class: Class,
+) -> Result<Vec<Option<OwnedSemaphorePermit>>, Fault> {
+    let mut turns: Vec<Option<OwnedSemaphorePermit>> = legs.iter().map(|_| None).collect();
+    if class == Class::Background {
+        let mut order: Vec<usize> = (0..legs.len()).collect();
+        order.sort_by_key(|leg| &legs[*leg].board.name);
+        for leg in order {
+            turns[leg] = Some(context.whole(legs[leg].board.stream_turn()).await??);
+        }
+    }
+    Ok(turns)
 }
 
 fn restarted() -> Fault {

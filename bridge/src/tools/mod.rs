@@ -34,10 +34,12 @@ use crate::{
     jobs::Jobs,
     query::{Lake, Views},
 };
+use futures_util::FutureExt as _;
 use serde_json::{Map, Value};
 use shared::command::Format;
 use snapshot::Snapshots;
 use std::{
+    panic::AssertUnwindSafe,
     path::PathBuf,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -190,7 +192,7 @@ impl Tools {
     /// Calls a tool. Whatever happens, there is an outcome within the context's deadline.
     pub async fn call(&self, name: &str, arguments: Map<String, Value>, context: Context) -> Outcome {
         let called = Box::pin(executor::call(self, name, arguments, &context));
-        Outcome::of(context.whole(called).await.unwrap_or_else(Err))
+        Outcome::of(context.whole(unbroken(called)).await.unwrap_or_else(Err))
     }
 
     /// The boards.
@@ -253,6 +255,15 @@ impl Tools {
     }
 }
 
+/// What a call comes to, also if it panics: somebody waits for an answer. Whatever it shares with other calls is
+/// changed under locks, in steps that do not panic.
+async fn unbroken<T>(called: impl Future<Output = Result<T, ToolError>>) -> Result<T, ToolError> {
+    AssertUnwindSafe(called).catch_unwind().await.unwrap_or_else(|_| {
+        let action = "this is a fault of the bridge: report it with its log, and ask in another way";
+        Err(ToolError::new("internal", "the call broke off inside the bridge", action))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -278,5 +289,50 @@ mod tests {
         let answer = call("query", json!({"table": "vibration", "select": ["x"], "limit": 2})).await;
         assert!(!answer.is_error && answer.items[0].starts_with("[{\"x\":"), "{answer:?}");
         is_send(tools.stream_query("demo", "SELECT x FROM vibration", Context::default())).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_call_that_panics_is_answered() {
+        let broken = unbroken(async {
+            tokio::task::yield_now().await;
+            let rows: Vec<String> = Vec::new();
+            Ok(rows[1..].to_vec())
+        });
+        let outcome = Outcome::of(broken.await);
+        assert!(outcome.is_error && outcome.items[0].contains(r#""code":"internal""#), "{outcome:?}");
+        assert_eq!(unbroken(async { Ok(1) }).await, Ok(1));
+    }
+
+    #[tokio::test]
+    async fn a_forged_cursor_is_refused_wherever_it_leads() {
+        let tools = Tools::new(Field::demo().unwrap(), Options::default()).unwrap();
+        let call = async |arguments: Value| {
+            let Value::Object(arguments) = arguments else { panic!("arguments are an object") };
+            tools.call("query", arguments, Context::default()).await
+        };
+        for first in [
+            json!({"table": "vibration", "select": ["x"], "limit": 2}),
+            json!({"table": "vibration", "select": ["x"], "order_by": ["x"], "limit": 2}),
+        ] {
+            let answer = call(first).await;
+            assert!(!answer.is_error, "{answer:?}");
+            let notes: Value = serde_json::from_str(&answer.items[1]).unwrap();
+            let cursor = notes["next_cursor"].as_str().unwrap();
+            let id = cursor.split('-').next().unwrap();
+            for place in [
+                "0-2-18446744073709551615",
+                "0-18446744073709551615-0",
+                "0-18446744073709551615-18446744073709551615",
+                "99999999999999999-0-0",
+                "18446744073709551615-1-1",
+                "3-0-0",
+                "0-0-18446744073709551614",
+            ] {
+                let forged = call(json!({"cursor": format!("{id}-{place}")})).await;
+                assert!(forged.items[0].contains(r#""code":"wrong_argument""#), "{place}: {forged:?}");
+            }
+            let second = call(json!({"cursor": cursor, "limit": 2})).await;
+            assert!(!second.is_error, "the true one goes on: {second:?}");
+        }
     }
 }

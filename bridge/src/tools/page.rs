@@ -28,6 +28,9 @@ const BOARDS_NAMED_MAX: usize = 16;
 /// Characters of what is said of a board that failed.
 const REASON_CHARACTERS_MAX: usize = 120;
 
+/// Digits of a count, in what stands behind the rows.
+const COUNT_DIGITS_MAX: usize = 20;
+
 /// Characters of a moment, at the least: `"1970-01-01T00:00:00Z"`.
 const MOMENT_CHARACTERS_MIN: usize = 22;
 
@@ -56,6 +59,8 @@ pub(super) struct PageWriter<'c> {
     rows: RowsFormat<'c>,
     text: String,
     characters: usize,
+    /// Characters that are kept for what stands behind the last row.
+    end_characters: usize,
     has_begun: bool,
     pub(super) given: u64,
     rows_max: u64,
@@ -64,7 +69,8 @@ pub(super) struct PageWriter<'c> {
 impl<'c> PageWriter<'c> {
     pub(super) fn new(shape: Shape, format: Format, columns: &'c [Column<'c>], rows_max: u64) -> Self {
         let rows = RowsFormat::new(shape, format, columns);
-        Self { rows, text: String::new(), characters: 0, has_begun: false, given: 0, rows_max }
+        let text = String::new();
+        Self { rows, text, characters: 0, end_characters: 0, has_begun: false, given: 0, rows_max }
     }
 
     /// Whether the next batch gives a table its widths.
@@ -85,6 +91,7 @@ impl<'c> PageWriter<'c> {
             self.has_begun = true;
             let _ = self.rows.begin(&mut self.text); // a String takes everything
             self.characters = self.text.chars().count();
+            self.end_characters = longest_end(&self.rows);
         }
     }
 
@@ -94,7 +101,8 @@ impl<'c> PageWriter<'c> {
         if self.given >= self.rows_max {
             return false;
         }
-        let (room, len) = (DATA_CHARACTERS_MAX - self.characters.min(DATA_CHARACTERS_MAX), self.text.len());
+        let room = DATA_CHARACTERS_MAX.saturating_sub(self.characters + self.end_characters);
+        let len = self.text.len();
         if self.rows.row(cells, &mut self.text).is_err() {
             self.text.truncate(len); // more different values than `extract` can sort: none was added
             return false;
@@ -133,6 +141,14 @@ impl<'c> PageWriter<'c> {
         let _ = self.rows.end(statistics, &mut self.text); // a String takes everything
         self.text
     }
+}
+
+/// Characters at most of what stands behind the last row: a table's rule, or statistics.
+fn longest_end(rows: &RowsFormat<'_>) -> usize {
+    let mut end = String::new();
+    let _ = rows.clone().end(&Statistics { time_us: u64::MAX, nodes: u32::MAX }, &mut end);
+    let count_digits = if end.contains("Count") { COUNT_DIGITS_MAX } else { 0 };
+    end.chars().count() + count_digits
 }
 
 /// A place in a page to which it can go back.
@@ -234,5 +250,27 @@ mod tests {
         assert!(taken(Format::Mcp, &columns, &longer) < fit);
         assert!(taken(Format::Json, &columns, &shortest) <= table_rows_that_fit(Format::Json, &info));
         assert_eq!(table_rows_that_fit(Format::Table, &info), ROWS_MAX);
+    }
+
+    #[test]
+    fn a_full_page_has_room_for_its_end() {
+        let names: Vec<String> = (0..20).map(|n| format!("column_{n}")).collect();
+        let columns: Vec<Column<'_>> =
+            names.iter().map(|name| Column { name, kind: ColumnType::Text, unit: "" }).collect();
+        for format in [Format::Mcp, Format::Json, Format::Table] {
+            for length in 1..40 {
+                let text = "°".repeat(length);
+                let cells = vec![Cell::Text(&text); columns.len()];
+                let shape = Shape::Query { statistics: true };
+                let mut page = PageWriter::new(shape, format, &columns, u64::MAX);
+                page.measure(&cells);
+                while page.push(&cells) {}
+                let row_characters = page.text.chars().count() / usize::try_from(page.given).unwrap();
+                let whole = page.end(&Statistics { time_us: 86_399_999_999, nodes: 1_000 });
+                let characters = whole.chars().count();
+                assert!(characters <= DATA_CHARACTERS_MAX, "{format:?}: {characters} characters");
+                assert!(characters + 2 * row_characters > DATA_CHARACTERS_MAX, "{format:?}: {characters}");
+            }
+        }
     }
 }

@@ -4,7 +4,7 @@ use super::{
     Tools,
     arguments::Usual,
     page::{Notes, PageWriter, ROWS_DEFAULT, ROWS_MAX, reason, rows_that_fit},
-    snapshot::{Position, Rest, Snapshot, write_cursor},
+    snapshot::{Position, Rest, Snapshot, forged, write_cursor},
 };
 use crate::{
     fault::Fault,
@@ -131,6 +131,9 @@ pub(super) async fn next(
 ) -> Result<Vec<String>, Fault> {
     let opened = tools.inner.snapshots.lock().unwrap_or_else(PoisonError::into_inner).open(cursor);
     let (id, snapshot, position) = opened?;
+    if !snapshot.has(position) {
+        return Err(forged());
+    }
     let view = View::going_on(usual, &snapshot);
     let mut page = write(&snapshot, position, view, context).await?;
     note_failed(&snapshot, &page, position);
@@ -242,12 +245,12 @@ impl Filling<'_, '_> {
             }
             self.is_full = self.position.rows >= offset && !self.writer.push(cells);
             if !self.is_full {
-                self.position.rows += 1;
-                self.position.next = row_id + 1;
+                self.position.rows = self.position.rows.saturating_add(1);
+                self.position.next = row_id.saturating_add(1); // as the board says it
             }
         })?;
         if self.position.rows > rows_before {
-            self.lost += batch.lost; // what is lost before a row that is not taken is counted with the next page
+            self.lost = self.lost.saturating_add(batch.lost); // what is lost before a row that is not taken is counted with the next page
         }
         Ok(())
     }
@@ -291,7 +294,7 @@ async fn scanned(
             Step::End => break,
             Step::Rows(batch) => filling.take(&scan, &batch)?,
             Step::Complete(leg, lost) => {
-                notes.rows_lost += lost;
+                notes.rows_lost = notes.rows_lost.saturating_add(lost);
                 filling.lost = 0;
                 let rows = filling.position.rows;
                 filling.position = Position { leg: position.leg + leg + 1, next: 0, rows };
@@ -319,7 +322,7 @@ async fn scanned(
     let names = scan.legs.iter().zip(&failed).filter(|(_, failed)| !**failed);
     notes.boards = names.map(|(leg, _)| leg.board.name.clone()).collect();
     notes.row_count = filling.writer.given;
-    notes.rows_lost += filling.lost;
+    notes.rows_lost = notes.rows_lost.saturating_add(filling.lost);
     let next = filling.is_full.then_some(filling.position);
     let text = filling.writer.end(&view.statistics(notes.boards.len()));
     let legs =

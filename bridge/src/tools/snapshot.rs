@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use shared::command::Format;
 use std::{
     collections::{BTreeMap, VecDeque},
+    ops::Range,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -64,6 +65,27 @@ pub(super) enum Rest {
     Kept(Box<Source>, Vec<Batch>),
 }
 
+impl Snapshot {
+    /// Whether a page can begin there: no cursor that this bridge gave leads anywhere else.
+    pub(super) fn has(&self, position: Position) -> bool {
+        let Position { leg, next, rows } = position;
+        match &self.rest {
+            Rest::Kept(_, batches) => {
+                leg == 0 && next == 0 && rows <= batches.iter().map(|batch| u64::from(batch.count)).sum()
+            }
+            Rest::Boards(_, legs) => {
+                let pinned = |leg: &Leg| leg.pin.as_ref().map_or(0..0, |pin| pin.rows.clone());
+                let Some(present) = legs.get(leg).map(pinned) else { return false };
+                let length = |rows: Range<u64>| rows.end.saturating_sub(rows.start);
+                let before = legs[..leg].iter().map(|leg| length(pinned(leg)));
+                let given = if next == 0 { 0 } else { next.saturating_sub(present.start) };
+                let most = before.fold(given, u64::saturating_add);
+                (next == 0 || (present.start..=present.end).contains(&next)) && rows <= most
+            }
+        }
+    }
+}
+
 /// How far an answer is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Position {
@@ -103,10 +125,7 @@ impl Snapshots {
 
     /// The snapshot and the place in it that a cursor names.
     pub(super) fn open(&mut self, cursor: &str) -> Result<(u64, Arc<Snapshot>, Position), Fault> {
-        let (id, position) = read_cursor(cursor).ok_or_else(|| {
-            let message = "argument `cursor` is not one that this bridge gave";
-            Fault::new("wrong_argument", message, "give next_cursor as it was").with("argument", "cursor")
-        })?;
+        let (id, position) = read_cursor(cursor).ok_or_else(forged)?;
         let snapshot = self.find(id).ok_or_else(|| {
             let minutes = SNAPSHOT_LIFETIME.as_secs() / 60;
             let message = format!("the cursor has expired: {SNAPSHOTS_MAX} are kept, for {minutes} minutes");
@@ -114,6 +133,12 @@ impl Snapshots {
         })?;
         Ok((id, snapshot, position))
     }
+}
+
+/// A cursor that is nobody's.
+pub(super) fn forged() -> Fault {
+    let message = "argument `cursor` is not one that this bridge gave";
+    Fault::new("wrong_argument", message, "give next_cursor as it was").with("argument", "cursor")
 }
 
 /// As callers get it.

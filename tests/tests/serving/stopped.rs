@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 
 /// So slow that nothing comes.
 const BYTES_PER_S: u64 = 1;
+/// Enough for an export's head, and not for all its rows while a test runs.
+const EXPORT_BYTES_PER_S: u64 = 500;
 /// A program that ends at once is gone by then, also on a busy machine; a call that hangs on its board is not.
 const AT_ONCE: Duration = Duration::from_secs(4);
 
@@ -129,4 +131,27 @@ async fn over_the_sse_pair_a_call_in_flight_is_answered_before_the_program_ends(
     }
     assert!(told.contains("\"id\":2") && told.contains("\"isError\":false"), "{told}");
     assert_eq!(server.wait().code(), Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_export_that_runs_when_the_program_ends_leaves_nothing() {
+    for signal in [Some("TERM"), None] {
+        let board = SlowBoard::start().await;
+        let folder = tempfile::tempdir().unwrap();
+        let files = || std::fs::read_dir(folder.path()).unwrap().count();
+        let folder_name = folder.path().to_str().unwrap();
+        let config = board.config();
+        let mut server =
+            Piped::start(&["--config", config.to_str().unwrap(), "--export-folder", folder_name]);
+        server.answer(1, "query", json!({"table": "vibration", "limit": 1}));
+        board.slow_down(EXPORT_BYTES_PER_S);
+        let job = server.answer(2, "export", json!({"table": "vibration", "file": "all.csv"}));
+        assert_eq!((&job["state"], files()), (&json!("running"), 1), "{job}");
+        match signal {
+            Some(signal) => server.signal(signal),
+            None => server.end_input(),
+        }
+        assert_eq!(server.wait().code(), Some(0), "{signal:?}");
+        assert_eq!(files(), 0, "{signal:?}");
+    }
 }

@@ -55,3 +55,16 @@ fn call_answers_each_call_and_says_how_many_failed() {
     let wrong = run(&["call", "-", "--demo"], "{}");
     assert!(String::from_utf8_lossy(&wrong.stderr).contains("expected a JSON list"), "{wrong:?}");
 }
+
+#[test]
+fn call_ends_when_its_exports_have() {
+    let folder = tempfile::tempdir().unwrap();
+    let calls = r#"[{"name": "export", "arguments": {"table": "vibration", "file": "all.jsonl"}},
+        {"name": "export", "arguments": {"table": "power", "file": "few.csv", "file_format": "csv"}}]"#;
+    let output = run(&["call", "-", "--demo", "--export-folder", folder.path().to_str().unwrap()], calls);
+    stdout(&output);
+    let mut files: Vec<_> =
+        std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    files.sort();
+    assert_eq!(files, ["all.jsonl", "few.csv"]);
+}

@@ -1,6 +1,9 @@
 //! Exports: a job writes a whole answer into a file, and nothing else anywhere.
 
-use picolake::tools::{Options, Tools};
+use picolake::{
+    field::STREAMS_MAX,
+    tools::{Context, Options, Tools},
+};
 use picolake_tests::{
     ask::ask,
     field::{SimBoard, answer, error, in_virtual_time, tools_on},
@@ -112,6 +115,36 @@ fn an_export_whose_board_goes_away_fails_and_leaves_nothing() {
         );
         assert_eq!(status["failure"]["details"]["board"], "mill");
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    });
+}
+
+#[test]
+fn readers_that_are_slow_leave_a_board_room_for_a_query() {
+    in_virtual_time(async {
+        let folder = tempfile::tempdir().unwrap();
+        let (_boards, tools) = exporting(folder.path(), None).await;
+        let select: Vec<String> = (0..14).map(|n| format!("x * {n} + 0.123 AS c{n}")).collect();
+        let sql = format!("SELECT {} FROM vibration", select.join(", "));
+        let open = async || tools.stream_query("demo", &sql, Context::default()).await;
+        let mut streams = Vec::new();
+        for _ in 0..STREAMS_MAX {
+            streams.push(open().await.unwrap());
+        }
+        let refused = open().await.unwrap_err();
+        assert_eq!((refused.code, &refused.details["board"]), ("busy", &json!("mill")));
+        let export = error(&tools, "export", json!({"table": "vibration", "select": select})).await;
+        assert_eq!(export["code"], "busy");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+        let few = answer(&tools, "query", json!({"table": "vibration", "select": ["x"], "limit": 2})).await;
+        assert_eq!(few[0].as_array().map(Vec::len), Some(2), "{few:?}");
+        streams.pop();
+        let mut last = open().await.unwrap();
+        let mut rows = 0;
+        while let Some(batch) = last.next().await.unwrap() {
+            rows += batch.row_count;
+        }
+        assert!(rows > 3500, "{rows} rows");
+        open().await.expect("what was read to its end takes no turn");
     });
 }
 

@@ -62,7 +62,11 @@ pub(super) async fn stream(
     };
     let rows = match shared.server.tools.stream_query(&database, &sql, context).await {
         Ok(rows) => rows,
-        Err(error) => return lines(StatusCode::BAD_REQUEST, Body::from(error_line(&error))),
+        Err(error) => {
+            let is_busy = error.code == "busy";
+            let status = if is_busy { StatusCode::TOO_MANY_REQUESTS } else { StatusCode::BAD_REQUEST };
+            return lines(status, Body::from(error_line(&error)));
+        }
     };
     let metrics = Arc::clone(&shared.server.metrics);
     let streaming = Streaming { rows, rows_total: 0, metrics, _cancel: cancel };
