@@ -1,6 +1,6 @@
 //! `picolake serve` as a process of its own: over HTTP at an address, or over pipes, line by line.
 
-use crate::picolake;
+use crate::{picolake, program, runtime};
 use serde_json::{Value, json};
 use std::{
     io::{BufRead as _, BufReader, Write as _},
@@ -84,6 +84,16 @@ impl Piped {
         let mut command = picolake();
         command.args(["serve", "--stdio"]).args(arguments);
         Self::start_command(command)
+    }
+
+    /// The same twice: the first owns the boards, the second asks it for them.
+    pub fn start_two(arguments: &[&str]) -> [Self; 2] {
+        let folder = runtime::folder();
+        ["owner", "guest"].map(|_| {
+            let mut command = Command::new(program());
+            command.env(runtime::VARIABLE, &folder).args(["serve", "--stdio"]).args(arguments);
+            Self::start_command(command)
+        })
     }
 
     /// Any server over pipes, after the greeting.

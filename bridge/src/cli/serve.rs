@@ -75,7 +75,10 @@ pub(crate) async fn run(config: &Config, named: Option<&Path>, args: ServeArgs) 
         elected = estate.elect().await?;
     }
     match (elected, args.stdio) {
-        (Elected::Guest(guest), true) => Ok(carry(&estate, Elected::Guest(guest)).await?),
+        (Elected::Guest(guest), true) => {
+            let elected = Elected::Guest(guest);
+            stop.then_at_once(|first| async { Ok(carry(&estate, elected, first).await?) }).await
+        }
         (Elected::Guest(guest), false) => anyhow::bail!(
             "another picolake (process {}) owns these boards, and HTTP is served by their owner; stop it first, or \
              use `picolake serve --stdio`, which shares them",
@@ -98,10 +101,14 @@ pub(crate) async fn run(config: &Config, named: Option<&Path>, args: ServeArgs) 
 }
 
 /// Carries a client's lines to the owner of the boards, whoever that is at the time.
-async fn carry(estate: &Estate, elected: Elected) -> Result<(), OwnerError> {
+async fn carry(
+    estate: &Estate,
+    elected: Elected,
+    stopped: impl Future<Output = ()>,
+) -> Result<(), OwnerError> {
     let (input, output) = pipes();
     let begin = |lock| estate.begin(lock);
-    relay(input, output, &estate.place, elected, begin, stopped()).await
+    relay(input, output, &estate.place, elected, begin, stopped).await
 }
 
 async fn serve_http(host: &Host, args: ServeArgs, stop: &mut Stop) -> anyhow::Result<()> {

@@ -2,9 +2,15 @@
 //! of it last.
 
 use super::Server;
-use crate::field::ColumnInfo;
+use crate::{
+    board::State,
+    field::{Catalogue, ColumnInfo},
+};
 use futures_util::future::join_all;
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 /// A table as the whole field has it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -19,13 +25,30 @@ pub(super) struct Table {
 pub(super) type Tables = BTreeMap<(String, String), Table>;
 
 impl Server {
-    /// Every table of every board.
+    /// Every table of every board. Waits a little for boards that are coming up.
     pub(super) async fn all_tables(&self) -> Tables {
         let boards = self.tools.field().boards();
-        let catalogues = join_all(boards.iter().map(|board| board.catalogue())).await;
+        let catalogues = join_all(boards.iter().map(async |board| board.catalogue().await.ok())).await;
+        self.united(catalogues)
+    }
+
+    /// The same without waiting for a board that is away.
+    pub(super) async fn tables_now(&self) -> Tables {
+        let boards = self.tools.field().boards();
+        let catalogues = boards.iter().map(async |board| match board.session.state() {
+            State::Up(_) => board.catalogue().await.ok(),
+            _ => None,
+        });
+        let catalogues = join_all(catalogues).await;
+        self.united(catalogues)
+    }
+
+    /// The tables of each board, of which some could not be had.
+    fn united(&self, catalogues: Vec<Option<Arc<Catalogue>>>) -> Tables {
+        let boards = self.tools.field().boards();
         let mut tables = Tables::new();
         for (board, catalogue) in boards.iter().zip(catalogues) {
-            let Some(catalogue) = catalogue.ok().or_else(|| board.known_catalogue()) else { continue };
+            let Some(catalogue) = catalogue.or_else(|| board.known_catalogue()) else { continue };
             for found in &catalogue.tables {
                 let table = tables.entry((found.dbms.clone(), found.name.clone())).or_default();
                 table.boards.push(board.name.clone());

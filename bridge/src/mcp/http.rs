@@ -31,7 +31,7 @@ use rmcp::{
 use sessions::Sessions;
 use sse::SseSessions;
 use std::{fmt, net::SocketAddr, sync::Arc, time::Duration};
-use tokio::{net::TcpListener, time::timeout};
+use tokio::{net::TcpListener, sync::Semaphore, time::timeout};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 /// Where it listens unless told otherwise.
@@ -98,6 +98,8 @@ struct Shared {
     limits: Limits,
     sessions: Arc<Sessions>,
     sse: Arc<SseSessions>,
+    /// Bytes of bodies that may still come into memory.
+    bodies: Arc<Semaphore>,
     /// Answers that are under way.
     asked: TaskTracker,
     /// Cancelled when nothing more is to be begun.
@@ -148,6 +150,7 @@ impl Listening {
             limits,
             sessions: Arc::new(Sessions::new(limits.session_idle)),
             sse: Arc::default(),
+            bodies: Arc::new(Semaphore::new(body::BODIES_BYTES_MAX)),
             asked: asked.clone(),
             ending: ending.clone(),
             stop: stop.clone(),

@@ -172,10 +172,7 @@ where
                         return Some(message);
                     }
                 }
-                Ok(Read::TooLong) => {
-                    let why = format!("a message has at most {} bytes", self.line_bytes_max);
-                    self.refusal = Some(refusal(PARSE_ERROR, &why, Value::Null));
-                }
+                Ok(Read::TooLong) => self.refusal = Some(too_long(self.line_bytes_max)),
                 Ok(Read::End) => self.has_ended = true,
                 Err(error) => {
                     tracing::warn!(%error, "the input broke");
@@ -226,6 +223,11 @@ fn parse(line: &[u8]) -> Result<RxJsonRpcMessage<RoleServer>, Option<Value>> {
             Err(Some(refusal(INVALID_REQUEST, why, Value::Null)))
         }
     }
+}
+
+/// What is to be said of a line that has more bytes than a message may have.
+pub(crate) fn too_long(bytes_max: usize) -> Value {
+    refusal(PARSE_ERROR, &format!("a message has at most {bytes_max} bytes"), Value::Null)
 }
 
 /// As JSON-RPC 2.0 has it: where the id is not known, it is null.

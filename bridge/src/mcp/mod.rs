@@ -18,6 +18,7 @@ mod server;
 mod stdio;
 mod subscriptions;
 
+pub(crate) use lines::too_long;
 pub use metrics::Metrics;
 pub use server::Server;
 pub use stdio::{StdioError, serve as serve_stdio};

@@ -3,14 +3,14 @@
 use super::{CALL_TIMEOUT, Server};
 use crate::{
     field::ColumnInfo,
-    tools::{Context, Outcome},
+    tools::{Answered, Context, ToolError},
 };
 use rmcp::{
     ErrorData,
     model::{ReadResourceResult, Resource, ResourceContents, ResourceTemplate},
 };
 use serde_json::{Map, Value, json};
-use shared::format::is_unseen;
+use shared::{command::Format, format::is_unseen};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -20,8 +20,10 @@ const TABLES: &str = "picolake://tables/";
 const BOARDS: &str = "picolake://boards/";
 const STATUS: &str = "/status";
 const JSON: &str = "application/json";
-/// The tool that tells a board's status.
-const STATUS_TOOL: &str = "node_status";
+/// What a board is asked for its status. No tool's work: a user's file may hide or replace every one.
+const STATUS_COMMAND: &str = "get status";
+/// The code of a board that is not there.
+const OFFLINE: &str = "board_offline";
 /// Bytes of an address.
 const ADDRESS_BYTES_MAX: usize = 1024;
 
@@ -111,24 +113,28 @@ impl Server {
                 if !self.board_names().contains(&board) {
                     return Err(absent("there is no such board; resources/list names those there are"));
                 }
-                self.status(board, cancelled).await
+                self.status(board, cancelled).await?
             }
         };
         Ok(ReadResourceResult::new(vec![ResourceContents::text(text, uri).with_mime_type(JSON)]))
     }
 
-    /// A board's status, or why it has none: that a board is offline is its status, too.
-    async fn status(&self, board: String, cancelled: CancellationToken) -> String {
-        let mut arguments = Map::new();
-        arguments.insert("boards".into(), json!([board]));
+    /// A board's status. That a board is offline is its status, too; any other failure is none.
+    async fn status(&self, board: String, cancelled: CancellationToken) -> Result<String, ErrorData> {
         let context = Context {
             deadline: Instant::now() + CALL_TIMEOUT,
             cancelled,
             progress: None,
             client: "resource".into(),
         };
-        let Outcome { items, .. } = self.tools.call(STATUS_TOOL, arguments, context).await;
-        items.into_iter().next().unwrap_or_else(|| "{}".into())
+        let failed =
+            |fault: ToolError| ErrorData::internal_error(fault.message.clone(), Some(fault.to_json()));
+        match self.tools.command(STATUS_COMMAND, Some(vec![board]), Format::Mcp, context).await {
+            Ok(Answered::Items(items)) if !items.is_empty() => Ok(items.into_iter().take(1).collect()),
+            Ok(_) => Err(failed(ToolError::protocol("the board's answer has no status"))),
+            Err(fault) if fault.code == OFFLINE => Ok(fault.to_json().to_string()),
+            Err(fault) => Err(failed(fault)),
+        }
     }
 }
 
@@ -193,7 +199,44 @@ fn decoded(part: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{
+        board::Session,
+        field::{Board, Field},
+        tools::{Options, Tools},
+    };
     use shared::value::ColumnType;
+
+    fn text_of(read: ReadResourceResult) -> Value {
+        let contents = serde_json::to_value(&read.contents[0]).unwrap();
+        serde_json::from_str(contents["text"].as_str().unwrap()).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_status_is_there_though_the_tool_for_it_is_hidden() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("tools.yaml");
+        std::fs::write(&file, "tools: [{name: node_status, hidden: true}]").unwrap();
+        let options = Options { user_file: Some(file), ..Options::default() };
+        let server = Server::new(Tools::new(Field::demo().unwrap(), options).unwrap());
+        let read = server.resource("picolake://boards/pump/status", CancellationToken::new()).await;
+        let status = text_of(read.unwrap());
+        assert!(status.to_string().contains("uptime_us"), "{status}");
+    }
+
+    #[tokio::test]
+    async fn a_status_that_could_not_be_had_is_an_error_unless_the_board_is_offline() {
+        let server = Server::new(Tools::new(Field::demo().unwrap(), Options::default()).unwrap());
+        let cancelled = CancellationToken::new();
+        cancelled.cancel();
+        let error = server.resource("picolake://boards/pump/status", cancelled).await.unwrap_err();
+        assert_eq!(error.data.unwrap()["code"], "cancelled");
+
+        let session = Session::connect_with(async || Err("nobody is there".into()), 1);
+        let away = Field::new([Board::new("away", "nowhere", session, false)]);
+        let server = Server::new(Tools::new(away, Options::default()).unwrap());
+        let read = server.resource("picolake://boards/away/status", CancellationToken::new()).await;
+        assert_eq!(text_of(read.unwrap())["code"], OFFLINE);
+    }
 
     #[test]
     fn every_name_returns_from_its_address() {

@@ -1,7 +1,7 @@
 //! Subscriptions to resources: looks at each again and again, and tells of those that changed. A board's status changes
 //! when it goes, comes back or restarts; that its clock goes on is no news.
 
-use super::{Server, resources::Place};
+use super::{Server, catalogue::Tables, resources::Place};
 use crate::board::State;
 use rmcp::{
     ErrorData, RoleServer,
@@ -39,22 +39,26 @@ struct Watch {
 
 impl Watch {
     async fn new(server: &Server, uris: impl IntoIterator<Item = String>) -> Self {
-        let mut seen = Vec::new();
-        for uri in uris.into_iter().take(SUBSCRIPTIONS_MAX) {
-            if let Some(place) = Place::parse(&uri) {
-                let look = server.look(&place).await;
-                seen.push((uri, place, look));
-            }
-        }
-        Self { seen }
+        let places = uris.into_iter().take(SUBSCRIPTIONS_MAX);
+        let places: Vec<_> = places.filter_map(|uri| Some((Place::parse(&uri)?, uri))).collect();
+        let has_tables = places.iter().any(|(place, _)| is_table(place));
+        let tables = if has_tables { server.all_tables().await } else { Tables::new() };
+        let look = |(place, uri)| {
+            let look = server.look(&place, &tables);
+            (uri, place, look)
+        };
+        Self { seen: places.into_iter().map(look).collect() }
     }
 
-    /// Waits, looks, and returns the addresses of what has changed.
+    /// Waits, looks, and returns the addresses of what has changed. Boards are asked once for all tables, and one that
+    /// is away holds nothing up.
     async fn changed(&mut self, server: &Server) -> Vec<String> {
         tokio::time::sleep(LOOK_INTERVAL).await;
+        let has_tables = self.seen.iter().any(|(_, place, _)| is_table(place));
+        let tables = if has_tables { server.tables_now().await } else { Tables::new() };
         let mut changed = Vec::new();
         for (uri, place, seen) in &mut self.seen {
-            let look = server.look(place).await;
+            let look = server.look(place, &tables);
             if look != *seen {
                 *seen = look;
                 changed.push(uri.clone());
@@ -145,10 +149,10 @@ impl Server {
     }
 
     /// What of a resource is worth telling when it changes.
-    async fn look(&self, place: &Place) -> String {
+    fn look(&self, place: &Place, tables: &Tables) -> String {
         match place {
             Place::Table { database, table } => {
-                let found = self.all_tables().await.remove(&(database.clone(), table.clone()));
+                let found = tables.get(&(database.clone(), table.clone()));
                 format!("{found:?}")
             }
             Place::Status { board } => {
@@ -158,5 +162,34 @@ impl Server {
                 }
             }
         }
+    }
+}
+
+fn is_table(place: &Place) -> bool {
+    matches!(place, Place::Table { .. })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        board::Session,
+        field::{Board, Field},
+        tools::{Options, Tools},
+    };
+    use tokio::time::Instant;
+
+    #[tokio::test(start_paused = true)]
+    async fn boards_that_are_away_do_not_hold_up_a_look_at_many_tables() {
+        let boards = ["one", "two"].map(|name| {
+            let session = Session::connect_with(async || Err("nobody is there".into()), 1);
+            Board::new(name, "nowhere", session, false)
+        });
+        let server = Server::new(Tools::new(Field::new(boards), Options::default()).unwrap());
+        let uris = (0..SUBSCRIPTIONS_MAX).map(|nth| format!("picolake://tables/demo/t{nth}"));
+        let mut watch = Watch::new(&server, uris).await;
+        let begun = Instant::now();
+        assert_eq!(watch.changed(&server).await, [""; 0]);
+        assert!(begun.elapsed() < 2 * LOOK_INTERVAL, "{:?}", begun.elapsed());
     }
 }

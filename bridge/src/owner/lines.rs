@@ -63,6 +63,15 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         }
     }
 
+    /// What was begun when nothing came any more: whoever reads a person's or a program's lines may take it for one.
+    pub(super) fn rest(&mut self) -> Option<Line> {
+        if std::mem::take(&mut self.is_skipping) {
+            return Some(Line::TooLong);
+        }
+        let begun = std::mem::take(&mut self.begun);
+        (!begun.is_empty()).then_some(Line::Whole(begun))
+    }
+
     /// Waits until the other side has gone; what it says meanwhile is of no interest.
     pub(super) async fn gone(&mut self) {
         while let Ok(there) = self.reader.fill_buf().await {
@@ -97,6 +106,8 @@ mod tests {
         }
         writing.await.unwrap();
         assert_eq!(lines.next().await.unwrap(), Line::End, "half a line is none");
+        assert_eq!(lines.rest(), Some(Line::Whole(b"half".into())), "unless it is asked for");
+        assert_eq!(lines.rest(), None);
     }
 
     #[tokio::test]

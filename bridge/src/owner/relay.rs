@@ -7,11 +7,12 @@
 mod session;
 
 use super::{
-    Elected, Host, Lock, OwnerError, Place, Setup, Wish, elect,
+    Elected, Host, LINE_BYTES_MAX, Lock, OwnerError, Place, Setup, Wish, elect,
     host::mcp,
     lines::{Line, LineReader},
     wire::INPUT_END,
 };
+use crate::mcp::too_long;
 use session::{Reception, Session};
 use std::io;
 use tokio::{
@@ -26,8 +27,8 @@ const PIPE_BYTES: usize = 64 * 1024;
 /// Lines on their way between two tasks.
 const LINES_WAITING_MAX: usize = 16;
 
-/// Carries one client's lines until its input ends and it has its answers, or until it is stopped. `begin` makes this
-/// process the owner; as one it ends in order.
+/// Carries one client's lines until its input ends, or until it is stopped, and until it has its answers. `begin` makes
+/// this process the owner; as one it ends in order.
 pub(crate) async fn relay(
     input: impl AsyncRead + Unpin + Send + 'static,
     output: impl AsyncWrite + Unpin,
@@ -37,9 +38,17 @@ pub(crate) async fn relay(
     stopped: impl Future<Output = ()>,
 ) -> Result<(), OwnerError> {
     let mut host = None;
-    let done = tokio::select! {
-        done = carry_all(input, output, place, elected, begin, &mut host) => done,
-        () = stopped => Ok(()),
+    let ending = CancellationToken::new();
+    let done = {
+        let carrying = carry_all(input, output, place, elected, begin, &mut host, &ending);
+        tokio::pin!(carrying);
+        tokio::select! {
+            done = &mut carrying => done,
+            () = stopped => {
+                ending.cancel(); // as if the client had ended its input: what it asked before is answered
+                carrying.await
+            }
+        }
     };
     if let Some(host) = host {
         host.end().await;
@@ -55,10 +64,11 @@ async fn carry_all(
     mut elected: Elected,
     begin: impl Fn(Lock) -> Result<Host, OwnerError>,
     host: &mut Option<Host>,
+    ending: &CancellationToken,
 ) -> Result<(), OwnerError> {
     let (lines, mut from_client) = mpsc::channel(LINES_WAITING_MAX);
     let mut reading = JoinSet::new(); // it ends with this
-    reading.spawn(read(LineReader::new(input), lines));
+    reading.spawn(ending.clone().run_until_cancelled_owned(read_client(LineReader::new(input), lines)));
     let mut session = Session::default();
     loop {
         let mut tasks = JoinSet::new(); // they end with the link
@@ -109,7 +119,7 @@ enum Carried {
 /// the client reads no more.
 async fn carry(
     session: &mut Session,
-    from_client: &mut mpsc::Receiver<Vec<u8>>,
+    from_client: &mut mpsc::Receiver<Line>,
     output: &mut (impl AsyncWrite + Unpin),
     to_owner: mpsc::Sender<Vec<u8>>,
     from_owner: &mut mpsc::Receiver<Vec<u8>>,
@@ -145,8 +155,12 @@ async fn carry(
                 },
             },
             line = from_client.recv(), if is_idle && !session.has_ended => match line {
-                None => session.has_ended = true,
-                Some(line) => if let Reception::Answer(refused) = session.client_line(line) {
+                None | Some(Line::End) => session.has_ended = true,
+                Some(Line::TooLong) => {
+                    let refused = too_long(LINE_BYTES_MAX).to_string();
+                    write(output, refused.as_bytes()).await?;
+                }
+                Some(Line::Whole(line)) => if let Reception::Answer(refused) = session.client_line(line) {
                     write(output, &refused).await?;
                 },
             },
@@ -184,6 +198,27 @@ async fn own(there: DuplexStream, server: crate::mcp::Server) {
     let _ = mcp(server, LineReader::new(reader), writer, CancellationToken::new()).await; // told by the end of lines
 }
 
+/// The client's lines; the last one need not have an end.
+async fn read_client<R: AsyncRead + Unpin>(mut reader: LineReader<R>, lines: mpsc::Sender<Line>) {
+    loop {
+        let line = match reader.next().await {
+            Ok(Line::End) => match reader.rest() {
+                Some(line) => line,
+                None => return,
+            },
+            Ok(line) => line,
+            Err(error) => {
+                tracing::warn!(%error, "the input broke");
+                return;
+            }
+        };
+        if lines.send(line).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// The owner's lines.
 async fn read<R: AsyncRead + Unpin>(mut reader: LineReader<R>, lines: mpsc::Sender<Vec<u8>>) {
     loop {
         match reader.next().await {

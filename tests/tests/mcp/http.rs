@@ -116,6 +116,14 @@ async fn a_query_is_answered_in_lines() {
     }
     let (status, lines) = ask(json!({"database": "demo", "sql": "SELECT voltage FROM powr"})).await;
     assert_eq!((status, &lines[0]["type"]), (StatusCode::BAD_REQUEST, &json!("error")), "{lines:?}");
+    let sql = "SELECT DISTINCT _board FROM vibration";
+    for boards in [&["pump"][..], &["pump", "mill"]] {
+        let (status, lines) = ask(json!({"database": "demo", "sql": sql, "boards": boards})).await;
+        assert_eq!(status, StatusCode::OK, "{lines:?}");
+        assert_eq!(lines.last().unwrap()["total_rows"], boards.len(), "{lines:?}");
+    }
+    let (status, lines) = ask(json!({"database": "demo", "sql": sql, "boards": ["pmup"]})).await;
+    assert_eq!((status, &lines[0]["code"]), (StatusCode::BAD_REQUEST, &json!("unknown_board")), "{lines:?}");
     let (status, lines) = ask(json!({"database": "demo"})).await;
     assert!(status.is_client_error() && lines[0]["type"] == "error", "{lines:?}");
 }

@@ -9,7 +9,13 @@ const TOO_MANY_BYTES: usize = (16 << 20) + 1;
 
 #[test]
 fn each_line_that_is_no_message_is_answered_as_such() {
-    let mut server = Piped::start(&["--demo"]);
+    let [owner, guest] = Piped::start_two(&["--demo"]);
+    for server in [guest, owner] {
+        each_is_answered(server);
+    }
+}
+
+fn each_is_answered(mut server: Piped) {
     let too_long = vec![b'x'; TOO_MANY_BYTES];
     for (line, code, id) in [
         (&b"hello"[..], -32700, Value::Null),
@@ -56,11 +62,24 @@ fn what_comes_before_the_session_begins_does_not_end_it() {
 
 #[test]
 fn a_last_line_without_its_end_is_a_line() {
-    let mut server = Piped::start(&["--demo"]);
     let call =
         json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "list_databases"}});
-    server.send_last(call.to_string().as_bytes());
-    assert_eq!(server.receive().unwrap()["result"]["isError"], false);
-    assert_eq!(server.receive(), None);
-    assert!(server.wait().success());
+    let [owner, guest] = Piped::start_two(&["--demo"]);
+    for mut server in [guest, owner] {
+        server.send_last(call.to_string().as_bytes());
+        assert_eq!(server.receive().expect("an answer")["result"]["isError"], false);
+        assert_eq!(server.receive(), None);
+        assert!(server.wait().success());
+    }
+}
+
+#[test]
+fn a_last_line_that_is_too_long_is_told_so() {
+    let [owner, guest] = Piped::start_two(&["--demo"]);
+    for mut server in [guest, owner] {
+        server.send_last(&vec![b'x'; TOO_MANY_BYTES]);
+        assert_eq!(server.receive().expect("an answer")["error"]["code"], -32700);
+        assert_eq!(server.receive(), None);
+        assert!(server.wait().success());
+    }
 }

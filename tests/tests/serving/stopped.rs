@@ -22,7 +22,17 @@ fn status_call(id: u64) -> serde_json::Value {
 
 /// A server over pipes with a call that hangs on its board.
 async fn hanging_over_stdio(board: &SlowBoard) -> Piped {
-    let mut server = Piped::start(&["--config", board.config().to_str().unwrap()]);
+    let server = Piped::start(&["--config", board.config().to_str().unwrap()]);
+    hanging(board, server).await
+}
+
+/// The owner of the board, and a server that asks it and has a call that hangs.
+async fn hanging_as_a_guest(board: &SlowBoard) -> (Piped, Piped) {
+    let [owner, guest] = Piped::start_two(&["--config", board.config().to_str().unwrap()]);
+    (owner, hanging(board, guest).await)
+}
+
+async fn hanging(board: &SlowBoard, mut server: Piped) -> Piped {
     server.send(&status_call(1));
     assert_eq!(server.receive().unwrap()["result"]["isError"], false);
     board.slow_down(BYTES_PER_S);
@@ -56,6 +66,33 @@ async fn over_stdio_a_second_signal_ends_the_program_at_once() {
         assert_eq!(told["result"]["isError"], true, "{told}"); // there may be time to say that it is not answered
     }
     assert_eq!(server.wait().code(), Some(2));
+    assert!(begun.elapsed() < AT_ONCE, "{:?}", begun.elapsed());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn as_a_guest_a_call_in_flight_is_answered_before_the_program_ends() {
+    for signal in ["TERM", "INT"] {
+        let board = SlowBoard::start().await;
+        let (mut owner, mut guest) = hanging_as_a_guest(&board).await;
+        guest.signal(signal);
+        board.slow_down(0);
+        let answer = guest.receive().expect("an answer");
+        assert_eq!((&answer["id"], &answer["result"]["isError"]), (&json!(2), &json!(false)), "{answer}");
+        assert_eq!(guest.receive(), None);
+        assert_eq!(guest.wait().code(), Some(0), "SIG{signal}");
+        owner.send(&status_call(3));
+        assert_eq!(owner.receive().unwrap()["result"]["isError"], false, "the owner goes on");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn as_a_guest_a_second_signal_ends_the_program_at_once() {
+    let board = SlowBoard::start().await;
+    let (_owner, mut guest) = hanging_as_a_guest(&board).await;
+    let begun = Instant::now();
+    guest.signal("INT");
+    guest.signal("TERM");
+    assert_eq!(guest.wait().code(), Some(2));
     assert!(begun.elapsed() < AT_ONCE, "{:?}", begun.elapsed());
 }
 

@@ -1,8 +1,9 @@
 //! Who may ask over HTTP: the Host, Origin and token of every request, whatever its route.
 //!
 //! A page in a browser can send requests to this machine, also under a name of its own that it points here. So a Host
-//! must be an address (which cannot be pointed elsewhere) or a name that was allowed, and an Origin, which browsers
-//! send and others do not, must be such a host, too.
+//! must be an address (which cannot be pointed elsewhere) or a name that was allowed. An Origin, which browsers send and
+//! others do not, must be the Host that the request itself names, this machine, or a name that was allowed: a page of
+//! another machine has an address, too.
 
 use super::{Options, Shared};
 use axum::{
@@ -136,7 +137,7 @@ impl Guard {
             (Some(host), None) => host.to_str().ok().and_then(|host| host.parse::<Authority>().ok()),
             _ => None,
         };
-        let is_host_good = host.is_some_and(|host| self.is_our_host(host.host()))
+        let is_host_good = host.as_ref().is_some_and(|host| self.is_our_host(host.host()))
             && uri.authority().is_none_or(|authority| self.is_our_host(authority.host()));
         if !is_host_good {
             return Err(Refusal::Host);
@@ -145,7 +146,10 @@ impl Guard {
             let origin = origin.to_str().ok().and_then(|origin| origin.parse::<Uri>().ok());
             let is_good = origin.is_some_and(|origin| {
                 matches!(origin.scheme_str(), Some("http" | "https"))
-                    && origin.host().is_some_and(|host| self.is_our_host(host))
+                    && origin.authority().is_some_and(|origin| {
+                        host.as_ref().is_some_and(|host| is_same(host, origin))
+                            || self.is_trusted(origin.host())
+                    })
             });
             if !is_good {
                 return Err(Refusal::Origin);
@@ -163,15 +167,27 @@ impl Guard {
 
     /// Whether a client that means this server may call it so: an address it listens on, or a name that was allowed.
     fn is_our_host(&self, host: &str) -> bool {
-        let host = host.to_ascii_lowercase();
-        if host == "localhost" || self.hosts.contains(&host) {
-            return true;
-        }
-        let Ok(address) = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>() else {
-            return false;
-        };
-        address.is_loopback() || address == self.address || self.address.is_unspecified()
+        let is_ours = |address| address == self.address || self.address.is_unspecified();
+        self.is_trusted(host) || address_of(host).is_some_and(is_ours)
     }
+
+    /// Whether it is this machine for certain, or a name that was allowed.
+    fn is_trusted(&self, host: &str) -> bool {
+        let host = host.to_ascii_lowercase();
+        host == "localhost"
+            || self.hosts.contains(&host)
+            || address_of(&host).is_some_and(|address| address.is_loopback())
+    }
+}
+
+/// The address, if a host is one.
+fn address_of(host: &str) -> Option<IpAddr> {
+    host.trim_start_matches('[').trim_end_matches(']').parse().ok()
+}
+
+/// Whether a page comes from the host that it asks: the same name, and the same port.
+fn is_same(host: &Authority, origin: &Authority) -> bool {
+    host.host().eq_ignore_ascii_case(origin.host()) && host.port_u16() == origin.port_u16()
 }
 
 fn bearer(headers: &HeaderMap) -> Option<&str> {
@@ -268,6 +284,34 @@ mod tests {
             ["null", "http://evil.example", "http://localhost.evil.example", "file://", "localhost", ""]
         {
             assert_eq!(with(origin), Err(Refusal::Origin), "{origin}");
+        }
+    }
+
+    #[test]
+    fn where_every_address_is_ours_a_page_of_another_machine_is_foreign_all_the_same() {
+        let guard = guard("0.0.0.0:1", Some(SECRET)).unwrap();
+        let bearer = format!("Bearer {SECRET}");
+        let with = |host, origin| {
+            look(&guard, "/mcp", &[("host", host), ("origin", origin), ("authorization", &bearer)])
+        };
+        for (host, origin) in [
+            ("10.0.0.9:50051", "http://10.0.0.9:50051"),
+            ("10.0.0.9", "https://10.0.0.9"),
+            ("[fd00::9]:50051", "http://[FD00::9]:50051"),
+            ("10.0.0.9:50051", "http://localhost:6274"),
+            ("10.0.0.9:50051", "http://127.0.0.1:6274"),
+            ("10.0.0.9:50051", "https://lake.example"),
+        ] {
+            assert_eq!(with(host, origin), Ok(()), "{host} {origin}");
+        }
+        for (host, origin) in [
+            ("10.0.0.9:50051", "http://10.0.0.66"),
+            ("10.0.0.9:50051", "http://93.184.216.34:50051"),
+            ("10.0.0.9:50051", "http://10.0.0.9:8080"),
+            ("10.0.0.9:50051", "http://[fd00::66]"),
+            ("10.0.0.9:50051", "http://evil.example"),
+        ] {
+            assert_eq!(with(host, origin), Err(Refusal::Origin), "{host} {origin}");
         }
     }
 

@@ -27,6 +27,8 @@ const STREAM_TIMEOUT: Duration = Duration::from_secs(600);
 pub(super) struct Question {
     database: String,
     sql: String,
+    /// None asks every board that has the table.
+    boards: Option<Vec<String>>,
 }
 
 /// A stream that is being read. Dropping it, as happens when the client goes away, cancels the query.
@@ -42,12 +44,12 @@ pub(super) async fn stream(
     State(shared): State<Shared>,
     question: Result<Json<Question>, JsonRejection>,
 ) -> Response {
-    let Question { database, sql } = match question {
+    let Question { database, sql, boards } = match question {
         Ok(Json(question)) => question,
         Err(rejection) => {
             let error = json!({
                 "type": "error", "code": "bad_request", "error": rejection.body_text(),
-                "suggested_action": "send {\"database\": \"…\", \"sql\": \"SELECT …\"} as application/json",
+                "suggested_action": "send {\"database\": \"…\", \"sql\": \"SELECT …\"} as application/json, \"boards\": [\"…\"] too to ask only these",
             });
             return lines(rejection.status(), Body::from(line(&error)));
         }
@@ -60,7 +62,8 @@ pub(super) async fn stream(
         progress: None,
         client: "query".into(),
     };
-    let rows = match shared.server.tools.stream_query(&database, &sql, context).await {
+    let tools = &shared.server.tools;
+    let rows = match tools.stream(Some(&database), &sql, boards.as_deref(), context).await {
         Ok(rows) => rows,
         Err(error) => {
             let is_busy = error.code == "busy";
