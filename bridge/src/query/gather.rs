@@ -155,7 +155,6 @@ impl Joined {
     }
 
     /// The columns of every row.
-    #[expect(clippy::misnamed_getters, reason = "the answer's columns, not the table's")]
     pub fn columns(&self) -> &[OwnedColumn] {
         let Question { answer, .. } = &self.question;
         answer
