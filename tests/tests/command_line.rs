@@ -219,3 +219,13 @@ fn every_command_of_the_readme_works() {
     }
     assert!(tried >= 10, "the README shows only {tried} commands");
 }
+
+#[test]
+fn every_shell_gets_its_completions_whatever_the_configuration_is() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = picolake(&["completions", shell, "--config", "there/is/none.yaml"]);
+        for word in ["picolake", "doctor", "allow-writes"] {
+            assert!(script.contains(word), "{shell}: no {word}");
+        }
+    }
+}

@@ -5,6 +5,7 @@ mod archive;
 mod boards;
 mod call;
 mod clients;
+mod completions;
 mod demo;
 mod doctor;
 mod gateway;
@@ -102,6 +103,14 @@ enum Job {
     /// Check the configuration
     #[command(subcommand)]
     Config(ConfigJob),
+    /// Print a script that makes a shell complete this program's command line
+    #[command(
+        after_help = "Examples:\n  picolake completions bash > ~/.local/share/bash-completion/completions/picolake\n  picolake completions fish > ~/.config/fish/completions/picolake.fish"
+    )]
+    Completions {
+        /// For which shell
+        shell: clap_complete::Shell,
+    },
 }
 
 #[derive(Debug, Subcommand)]
@@ -119,6 +128,9 @@ pub(crate) struct BoardArg {
 
 /// Runs what was asked for.
 pub fn run(cli: Cli) -> anyhow::Result<()> {
+    if let Job::Completions { shell } = cli.job {
+        return completions::run(shell); // needs no configuration, and none that is wrong keeps it from working
+    }
     let named = config::named(cli.config);
     let named = named.as_deref();
     let config = match (config::load(named), &cli.job) {
@@ -140,6 +152,7 @@ pub fn run(cli: Cli) -> anyhow::Result<()> {
             Job::Install(args) => install::run(named, &args),
             Job::Doctor => doctor::run(&config, named).await,
             Job::Archive(job) => archive::run(&config, &job),
+            Job::Completions { shell } => completions::run(shell),
             Job::Config(ConfigJob::Check) => {
                 println!("{} boards, no faults", config.boards.len());
                 for BoardConfig { name, link, .. } in &config.boards {
