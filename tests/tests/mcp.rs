@@ -66,7 +66,7 @@ async fn surroundings(client: &Client) {
     for uri in ["picolake://tables/demo/nothing", "picolake://boards/nobody/status", "file:///etc/passwd"] {
         assert!(client.read_resource(ReadResourceRequestParams::new(uri)).await.is_err(), "{uri}");
     }
-    assert_eq!(client.list_all_resource_templates().await.unwrap().len(), 2);
+    assert_eq!(client.list_all_resource_templates().await.unwrap().len(), 3);
     assert!(client.list_all_prompts().await.unwrap().len() >= 3);
     let mut latest = GetPromptRequestParams::new("latest");
     latest.arguments = json!({"database": "demo", "table": "power"}).as_object().cloned();

@@ -31,6 +31,9 @@ pub const JOB_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
 /// How long jobs that are cancelled at the end may take to remove what they have written.
 const END_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// What the address of a job's file begins with; its id follows.
+pub const ADDRESS: &str = "picolake://jobs/";
+
 /// The jobs of a bridge.
 #[derive(Clone, Debug)]
 pub struct Jobs {
@@ -63,6 +66,7 @@ pub(crate) struct ExportRequest {
 struct Job {
     id: String,
     file: String,
+    is_csv: bool,
     cancelled: CancellationToken,
     state: State,
     rows: u64,
@@ -79,6 +83,21 @@ enum State {
     Complete,
     Cancelled,
     Failed(Fault),
+}
+
+/// The beginning of a file that a job has written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Excerpt {
+    /// Whole lines, as many as fit.
+    pub text: String,
+    /// Where the file is.
+    pub path: PathBuf,
+    /// Bytes of the whole file.
+    pub bytes: u64,
+    /// Whether there is more of it.
+    pub is_cut: bool,
+    /// Comma-separated values; else JSON lines.
+    pub is_csv: bool,
 }
 
 impl Jobs {
@@ -122,6 +141,7 @@ impl Jobs {
         let job = Job {
             id: id.clone(),
             file: file.clone(),
+            is_csv: request.is_csv,
             cancelled: cancelled.clone(),
             state: State::Running,
             rows: 0,
@@ -202,7 +222,7 @@ impl Jobs {
 
     /// How far a job is.
     pub fn status(&self, id: &str) -> Result<Value, Fault> {
-        let told = self.lock().iter().find(|job| job.id == id).map(Job::told);
+        let told = self.lock().iter().find(|job| job.id == id).map(|job| self.told(job));
         told.ok_or_else(|| {
             let message = format!("there is no job `{}`", quoted(id));
             Fault::new("unknown_job", message, "ask for the status of all jobs, without an id")
@@ -211,7 +231,7 @@ impl Jobs {
 
     /// Every job, the newest last.
     pub fn list(&self) -> Value {
-        self.lock().iter().map(Job::told).collect()
+        self.lock().iter().map(|job| self.told(job)).collect()
     }
 
     /// Stops a job; one that has ended, or whose file is whole and gets its name, stays as it is.
@@ -236,11 +256,23 @@ impl Jobs {
         }
     }
 
-    /// The file of a job that is complete.
-    pub fn file(&self, id: &str) -> Option<PathBuf> {
+    /// The jobs whose files are there, by id, with the files' names.
+    pub fn complete(&self) -> Vec<(String, String)> {
         let jobs = self.lock();
-        let job = jobs.iter().find(|job| job.id == id && matches!(job.state, State::Complete))?;
-        Some(self.folder.as_ref()?.path.join(&job.file))
+        let complete = jobs.iter().filter(|job| matches!(job.state, State::Complete));
+        complete.map(|job| (job.id.clone(), job.file.clone())).collect()
+    }
+
+    /// The beginning of the file of a job that is complete: so many characters at most.
+    pub async fn excerpt(&self, id: &str, characters_max: usize) -> Result<Excerpt, Fault> {
+        let status = self.status(id)?;
+        let complete = |job: &&Job| job.id == id && matches!(job.state, State::Complete);
+        let found = self.lock().iter().find(complete).map(|job| (job.file.clone(), job.is_csv));
+        let (Some((file, is_csv)), Some(folder)) = (found, self.folder.clone()) else {
+            let message = format!("job `{}` is {}, not complete", quoted(id), status["state"]);
+            return Err(Fault::new("not_complete", message, "ask for job_status until it is complete"));
+        };
+        sink::excerpt(folder, file, is_csv, characters_max).await
     }
 
     fn begin(&self, job: Job) -> Result<(), Fault> {
@@ -270,6 +302,16 @@ impl Jobs {
         let mut jobs = self.lock();
         let job = jobs.iter_mut().find(|job| job.id == id && matches!(job.state, State::Running));
         job.map(|job| job.state = State::Naming).is_some()
+    }
+
+    /// A job, and where its file is once it is there.
+    fn told(&self, job: &Job) -> Value {
+        let mut told = job.told();
+        if let (State::Complete, Some(folder)) = (&job.state, &self.folder) {
+            told["path"] = folder.path.join(&job.file).to_string_lossy().into();
+            told["uri"] = format!("{ADDRESS}{}", job.id).into();
+        }
+        told
     }
 
     fn lock(&self) -> MutexGuard<'_, VecDeque<Job>> {
@@ -316,6 +358,7 @@ mod tests {
         let job = Job {
             id: name.into(),
             file: name.into(),
+            is_csv: true,
             cancelled: CancellationToken::new(),
             state: State::Running,
             rows: 0,
@@ -351,5 +394,31 @@ mod tests {
         });
         assert_eq!(finished.await, Ok(0));
         assert!(folder.path().join("late").is_file());
+    }
+
+    #[tokio::test]
+    async fn the_file_of_a_complete_job_is_read_from_its_beginning_in_whole_lines() {
+        let folder = tempfile::tempdir().unwrap();
+        let jobs = Jobs::new(Some(folder.path()), None).unwrap();
+        let sink = begun(&jobs, "x.csv").await;
+        assert_eq!(jobs.excerpt("x.csv", 99).await.unwrap_err().code, "not_complete");
+        assert_eq!(jobs.excerpt("y.csv", 99).await.unwrap_err().code, "unknown_job");
+        sink.finish(|| true).await.unwrap();
+        jobs.with("x.csv", |job| job.state = State::Complete);
+        let path = folder.path().canonicalize().unwrap().join("x.csv");
+        std::fs::write(&path, "a,b\n°,2\n3,4\n").unwrap();
+        for (characters_max, text) in
+            [(12, "a,b\n°,2\n3,4\n"), (11, "a,b\n°,2\n"), (8, "a,b\n°,2\n"), (7, "a,b\n"), (2, "a,")]
+        {
+            let excerpt = jobs.excerpt("x.csv", characters_max).await.unwrap();
+            assert_eq!((excerpt.text.as_str(), excerpt.bytes), (text, 13), "{characters_max}");
+            assert_eq!((excerpt.is_cut, excerpt.is_csv), (characters_max < 12, true));
+        }
+        let status = jobs.status("x.csv").unwrap();
+        assert_eq!((&status["uri"], &status["path"]), (&json!("picolake://jobs/x.csv"), &json!(path)));
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(jobs.excerpt("x.csv", 99).await.unwrap_err().code, "export_gone");
+        std::os::unix::fs::symlink("/etc/passwd", &path).unwrap();
+        assert_eq!(jobs.excerpt("x.csv", 99).await.unwrap_err().code, "export_gone");
     }
 }

@@ -1,6 +1,7 @@
 //! A file inside one folder: JSON lines or CSV, written beside its place and moved there when it is whole. The disk is
 //! touched on threads of its own, which may wait for it.
 
+use super::{Excerpt, Folder};
 use crate::{
     fault::{Fault, quoted},
     query::OwnedColumn,
@@ -12,7 +13,7 @@ use shared::{
 };
 use std::{
     fs::File,
-    io::{self, Write as _},
+    io::{self, Read as _, Write as _},
     path::{Component, Path},
     sync::Arc,
     time::Duration,
@@ -20,6 +21,8 @@ use std::{
 
 /// Bytes that are gathered before they are written: few waits for the disk, and little memory.
 const CHUNK_BYTES: usize = 64 << 10;
+/// Bytes of a character at most.
+const CHARACTER_BYTES_MAX: usize = 4;
 /// What the name of a file that is not whole ends with, behind eight hexadecimal digits.
 const PART_SUFFIX: &str = ".part";
 /// A part that is younger may be another bridge's, which has not locked it yet.
@@ -263,6 +266,37 @@ fn is_left_part(entry: &DirEntry) -> bool {
     let changed = file.metadata().and_then(|about| about.modified());
     let is_old = changed.is_ok_and(|at| at.elapsed().is_ok_and(|age| age >= PART_AGE_MIN));
     is_old && file.try_lock().is_ok()
+}
+
+/// The beginning of a file in the export folder, in whole lines.
+pub(super) async fn excerpt(
+    folder: Folder,
+    name: String,
+    is_csv: bool,
+    characters_max: usize,
+) -> Result<Excerpt, Fault> {
+    off_the_runtime(move || {
+        let path = folder.path.join(&name);
+        let read = || -> io::Result<(Vec<u8>, u64)> {
+            let file = folder.opened.open(&name)?; // follows no link that leads out
+            let bytes = file.metadata()?.len();
+            let mut begin = Vec::new();
+            file.take(characters_max.saturating_mul(CHARACTER_BYTES_MAX) as u64).read_to_end(&mut begin)?;
+            Ok((begin, bytes))
+        };
+        let (begin, bytes) = read().map_err(|error| {
+            let message = format!("the file cannot be read: {error}");
+            Fault::new("export_gone", message, "look whether it was moved or removed; export again")
+        })?;
+        let begin = String::from_utf8_lossy(&begin);
+        let mut text: String = begin.chars().take(characters_max).collect();
+        let is_cut = (text.len() as u64) < bytes;
+        if is_cut {
+            text.truncate(text.rfind('\n').map_or(text.len(), |end| end + 1));
+        }
+        Ok(Excerpt { text, path, bytes, is_cut, is_csv })
+    })
+    .await?
 }
 
 /// Does what may wait for a disk where nobody else waits.

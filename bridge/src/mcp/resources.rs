@@ -1,9 +1,10 @@
-//! Resources: each table's columns and each board's status, under addresses of their own.
+//! Resources: each table's columns, each board's status and each export's file, under addresses of their own.
 
 use super::{CALL_TIMEOUT, Server};
 use crate::{
     field::ColumnInfo,
-    tools::{Answered, Context, ToolError},
+    jobs::{self, Excerpt},
+    tools::{Answered, CHARACTERS_MAX, Context, ToolError},
 };
 use rmcp::{
     ErrorData,
@@ -20,6 +21,10 @@ const TABLES: &str = "picolake://tables/";
 const BOARDS: &str = "picolake://boards/";
 const STATUS: &str = "/status";
 const JSON: &str = "application/json";
+const JSON_LINES: &str = "application/x-ndjson";
+const CSV: &str = "text/csv";
+/// Characters of a file that are read: what is said of a file that is longer has room beside them.
+const EXCERPT_CHARACTERS_MAX: usize = CHARACTERS_MAX - 8_000;
 /// What a board is asked for its status. No tool's work: a user's file may hide or replace every one.
 const STATUS_COMMAND: &str = "get status";
 /// The code of a board that is not there.
@@ -32,6 +37,7 @@ const ADDRESS_BYTES_MAX: usize = 1024;
 pub(super) enum Place {
     Table { database: String, table: String },
     Status { board: String },
+    Job { id: String },
 }
 
 impl Place {
@@ -43,6 +49,9 @@ impl Place {
             let (database, table) = rest.split_once('/')?;
             return Some(Place::Table { database: decoded(database)?, table: decoded(table)? });
         }
+        if let Some(id) = uri.strip_prefix(jobs::ADDRESS) {
+            return Some(Place::Job { id: decoded(id)? });
+        }
         let board = uri.strip_prefix(BOARDS)?.strip_suffix(STATUS)?;
         Some(Place::Status { board: decoded(board)? })
     }
@@ -51,11 +60,12 @@ impl Place {
         match self {
             Place::Table { database, table } => format!("{TABLES}{}/{}", encoded(database), encoded(table)),
             Place::Status { board } => format!("{BOARDS}{}{STATUS}", encoded(board)),
+            Place::Job { id } => format!("{}{}", jobs::ADDRESS, encoded(id)),
         }
     }
 }
 
-/// The two kinds of address, for clients that make their own.
+/// The kinds of address, for clients that make their own.
 pub(super) fn templates() -> Vec<ResourceTemplate> {
     vec![
         ResourceTemplate::new(format!("{TABLES}{{database}}/{{table}}"), "table")
@@ -66,11 +76,14 @@ pub(super) fn templates() -> Vec<ResourceTemplate> {
             .with_title("A board's status")
             .with_description("Whether it answers, its uptime, clock, rows and link")
             .with_mime_type(JSON),
+        ResourceTemplate::new(format!("{}{{job}}", jobs::ADDRESS), "export")
+            .with_title("An export's file")
+            .with_description("The beginning of the file of an export that is complete"),
     ]
 }
 
 impl Server {
-    /// Every table, then every board.
+    /// Every table, then every board, then every export that is complete.
     pub(super) async fn resources(&self) -> Vec<Resource> {
         let mut resources = Vec::new();
         for ((database, table), found) in self.all_tables().await {
@@ -83,6 +96,10 @@ impl Server {
             let name = format!("{board} status");
             let uri = Place::Status { board }.uri();
             resources.push(Resource::new(uri, name).with_mime_type(JSON));
+        }
+        for (id, file) in self.tools.jobs().complete() {
+            let about = "An export's file; the beginning, where it is long";
+            resources.push(Resource::new(Place::Job { id }.uri(), file).with_description(about));
         }
         resources
     }
@@ -97,7 +114,8 @@ impl Server {
         let text = match Place::parse(uri) {
             None => {
                 return Err(absent(
-                    "an address is picolake://tables/DATABASE/TABLE or picolake://boards/BOARD/status",
+                    "an address is picolake://tables/DATABASE/TABLE, picolake://boards/BOARD/status or \
+                     picolake://jobs/JOB",
                 ));
             }
             Some(Place::Table { database, table }) => {
@@ -114,6 +132,12 @@ impl Server {
                     return Err(absent("there is no such board; resources/list names those there are"));
                 }
                 self.status(board, cancelled).await?
+            }
+            Some(Place::Job { id }) => {
+                let excerpt = self.tools.jobs().excerpt(&id, EXCERPT_CHARACTERS_MAX).await;
+                let excerpt = excerpt
+                    .map_err(|fault| absent(&format!("{}; {}", fault.message, fault.suggested_action)))?;
+                return Ok(shown(excerpt, uri));
             }
         };
         Ok(ReadResourceResult::new(vec![ResourceContents::text(text, uri).with_mime_type(JSON)]))
@@ -163,6 +187,21 @@ fn seen(json: &str) -> String {
         }
     }
     out
+}
+
+/// An export's file; where it is cut, a second text says so.
+fn shown(excerpt: Excerpt, uri: &str) -> ReadResourceResult {
+    let Excerpt { text, path, bytes, is_cut, is_csv } = excerpt;
+    let note = json!({
+        "truncated": true, "bytes_shown": text.len(), "bytes": bytes, "path": path.to_string_lossy(),
+        "hint": "this is the beginning of the file; open it at path for the rest, or query for less",
+    });
+    let kind = if is_csv { CSV } else { JSON_LINES };
+    let mut contents = vec![ResourceContents::text(text, uri).with_mime_type(kind)];
+    if is_cut {
+        contents.push(ResourceContents::text(note.to_string(), uri).with_mime_type(JSON));
+    }
+    ReadResourceResult::new(contents)
 }
 
 /// A name as a part of an address: what is not a letter, a digit or one of `-._~` is written %XX.
@@ -278,6 +317,8 @@ mod tests {
             "picolake://boards/%+1/status",
             "picolake://boards/%FF/status",
             "picolake://boards/pump",
+            "picolake://jobs/",
+            "picolake://jobs/a/b",
         ] {
             assert_eq!(Place::parse(uri), None, "{uri}");
         }

@@ -72,7 +72,10 @@ impl Server {
     /// Begins to watch a resource for a session of an older revision.
     pub(super) async fn watch(&self, uri: String, peer: Peer<RoleServer>) -> Result<(), ErrorData> {
         if Place::parse(&uri).is_none() {
-            return Err(ErrorData::resource_not_found("this is no address of a table or a board", None));
+            return Err(ErrorData::resource_not_found(
+                "this is no address of a table, a board or a job",
+                None,
+            ));
         }
         let mut watch = Watch::new(self, [uri.clone()]).await;
         let ended = CancellationToken::new();
@@ -160,6 +163,9 @@ impl Server {
                     Ok(State::Up(hello)) => format!("up {} {}", hello.epoch, hello.boot_count),
                     _ => "away".into(),
                 }
+            }
+            Place::Job { id } => {
+                format!("{:?}", self.tools.jobs().status(id).map(|status| status["state"].clone()).ok())
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Raw lines over pipes: the input's end, cancellation, progress, and what is no message.
 
 use picolake_tests::serving::Piped;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::{
     io::{BufRead as _, BufReader},
     net::TcpListener,
@@ -204,4 +204,31 @@ fn a_client_is_told_when_the_tools_change_and_a_wrong_file_changes_nothing() {
     let listed = ask(&mut server, 4, "tools/list", json!({}));
     assert!(listed.contains("second_of_mine") && !listed.contains("first_of_mine"), "{listed}");
     assert!(!ask(&mut server, 5, "tools/call", json!({"name": "server_info"})).contains("tools_file_fault"));
+}
+
+#[test]
+fn the_file_of_an_export_is_a_resource_when_it_is_complete() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut server = Piped::start(&["--demo", "--export-folder", folder.path().to_str().unwrap()]);
+    let ask = |server: &mut Piped, method: &str, params: Value| {
+        server.send(&json!({"jsonrpc": "2.0", "id": method, "method": method, "params": params}));
+        server.receive().unwrap()
+    };
+    let export = json!({"table": "power", "boards": ["pump"], "select": ["voltage"], "file": "volts.csv", "file_format": "csv"});
+    let mut job = server.answer(1, "export", export);
+    while job["state"] == "running" {
+        job = server.answer(2, "job_status", json!({"job": job["job"]}));
+    }
+    assert_eq!(job["state"], "complete", "{job}");
+    let uri = job["uri"].as_str().unwrap();
+    let listed = ask(&mut server, "resources/list", json!({}));
+    assert!(listed.to_string().contains(uri), "{listed}");
+    let read = ask(&mut server, "resources/read", json!({"uri": uri}));
+    let contents = read["result"]["contents"].as_array().unwrap();
+    let file = std::fs::read_to_string(job["path"].as_str().unwrap()).unwrap();
+    assert!(file.starts_with("voltage\n"), "{file}");
+    assert_eq!((contents.len(), &contents[0]["text"]), (1, &json!(file)), "{read}");
+    assert_eq!(contents[0]["mimeType"], "text/csv");
+    let nobody = ask(&mut server, "resources/read", json!({"uri": "picolake://jobs/00000000"}));
+    assert!(nobody["error"]["message"].as_str().unwrap().contains("there is no job"), "{nobody}");
 }
