@@ -195,13 +195,17 @@ fn every_command_of_the_readme_works() {
     let board = sim.line().strip_prefix("simulated board on ").unwrap().to_owned();
     let mut tried = 0;
     let program = program().display().to_string();
+    let mut is_shell = false;
     for line in readme.lines() {
+        if line.starts_with("```") {
+            is_shell = line == "```sh"; // what is printed is no command
+        }
         // A board on a desk is a simulated one here.
         let command = line
             .replace("cargo run --release --", &program)
             .replace("target/release/picolake", &program)
             .replace("tcp:127.0.0.1:7000", &board);
-        if !command.contains(&program) || command.ends_with(" demo") {
+        if !is_shell || !command.contains(&program) || command.ends_with(" demo") {
             continue; // the demo has a test of its own
         }
         let folder = tempfile::tempdir().unwrap(); // a client's files are written there, too
@@ -228,4 +232,20 @@ fn every_shell_gets_its_completions_whatever_the_configuration_is() {
             assert!(script.contains(word), "{shell}: no {word}");
         }
     }
+}
+
+#[test]
+fn the_tools_that_the_readme_shows_can_be_called() {
+    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join("README.md");
+    let readme = std::fs::read_to_string(readme).unwrap();
+    let (_, shown) = readme.split_once("```yaml\ntools:").expect("it shows a file of tools");
+    let folder = tempfile::tempdir().unwrap();
+    let shown = format!("tools:{}", shown.split("```").next().unwrap());
+    std::fs::write(folder.path().join("tools.yaml"), shown).unwrap();
+    let calls = r#"[{"name": "lowest_voltage", "arguments": {"state": "idle"}}]"#;
+    std::fs::write(folder.path().join("calls.json"), calls).unwrap();
+    let mut call = alone();
+    call.args(["call", "calls.json", "--demo", "--tools", "tools.yaml"]).current_dir(folder.path());
+    let answer = printed(&mut call);
+    assert!(answer.contains(r#""isError":false"#) && answer.contains("volts"), "{answer}");
 }

@@ -16,8 +16,8 @@ use std::{
 /// A call that waits for a silent board is given up by the bridge after three seconds. What is to be in flight must be
 /// much younger.
 const IN_FLIGHT_MAX: Duration = Duration::from_secs(1);
-/// Rows that are inserted around the end of an owner.
-const ROWS: u64 = 120;
+/// Rows that are inserted around the end of an owner: all at once, so no more than it takes.
+const ROWS: u64 = picolake::mcp::CALLS_RUNNING_MAX as u64;
 
 /// A board that takes connections and never says a word.
 fn silent() -> (TcpListener, String) {
