@@ -83,6 +83,11 @@ pub fn check_select(sql: &str) -> Result<(), Fault> {
     }
 }
 
+/// Whether the dialect has nothing to say about a statement: its words are others', or it reads not just one table.
+fn is_clearly_beyond(sql: &str) -> bool {
+    sqlite::is_beyond(sql) || Beyond::parse(sql, 0).is_ok_and(|beyond| beyond.tables().len() != 1)
+}
+
 impl Lake {
     /// Plans a SELECT, of the dialect or beyond it.
     pub async fn planned(&self, select: &Select<'_>, context: &Context) -> Result<Planned, Fault> {
@@ -99,7 +104,7 @@ impl Lake {
         match (self.statement(select, context).await, refused) {
             (Ok(statement), _) => Ok(Planned::Beyond(Box::new(statement))),
             (Err(fault), Some(refused))
-                if !sqlite::is_beyond(select.sql) && !OUTER_CODES.contains(&fault.code) =>
+                if !is_clearly_beyond(select.sql) && !OUTER_CODES.contains(&fault.code) =>
             {
                 Err(refused)
             }

@@ -1,12 +1,13 @@
 //! What statements beyond the dialect answer over several boards, by hand: through the tools that people use.
 
+use crate::in_virtual_time;
 use picolake::{
     query::{View, Views},
     tools::{Options, Tools},
 };
 use picolake_tests::{
     ask::ask,
-    field::{SimBoard, answer, error, in_virtual_time, tools_on},
+    field::{SimBoard, answer, error, tools_on},
 };
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -110,6 +111,13 @@ fn a_board_that_is_gone_is_named_and_left_out_of_every_table() {
         assert_eq!(items[1]["boards"], named);
         let refused = error(&tools, "query", json!({"sql": sql, "strict": true})).await;
         assert_eq!(refused["code"], "board_offline");
+        sleep(Duration::from_secs(10)).await;
+        let again = answer(&tools, "query", json!({"sql": sql})).await;
+        assert_eq!(
+            (&again[0], &again[1]["boards"]),
+            (&items[0], &named),
+            "known to be gone before it is asked"
+        );
         boards[1].cut();
         let refused = error(&tools, "query", json!({"sql": sql})).await;
         assert_eq!(refused["code"], "board_offline", "a table of which nothing is left is no empty one");
@@ -169,7 +177,7 @@ fn a_typing_error_is_explained_by_the_dialect_and_other_errors_before_any_row_tr
             ("SELECT avgg(level) FROM notes", "syntax", "avg"),
             ("SELECT n.levle FROM notes n JOIN limits l USING (name)", "unknown_column", "levle"),
             ("SELECT 1 FROM notes JOIN limts USING (name)", "unknown_table", "limts"),
-            ("SELECT frobnicate(n.level) FROM notes n, limits", "unsupported", "frobnicate"),
+            ("SELECT frobnicate(n.level) FROM notes n JOIN limits USING (name)", "unsupported", "frobnicate"),
             ("SELECT * FROM notes JOIN", "syntax", "Expected"),
             (&format!("SELECT {columns} FROM notes n, limits"), "capacity", "COLUMNS_MAX"),
         ] {

@@ -1,12 +1,13 @@
 //! Statements that want more than to read, or that do not end, by every way in: each is refused or cut, with a code.
 
+use crate::{alone, in_virtual_time};
 use picolake::{
     field::Field,
     query::sqlite::STATEMENTS_MAX,
     tools::{Context, Options, Tools},
 };
 use picolake_tests::{
-    field::{SimBoard, error, in_virtual_time, tools_on},
+    field::{SimBoard, error, tools_on},
     picolake,
     serving::Serving,
 };
@@ -51,6 +52,7 @@ fn a_tool_refuses_what_is_not_reading() {
 
 #[test]
 fn a_statement_without_end_is_cut_at_the_time_limit_of_its_call() {
+    let _alone = alone();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     LocalSet::new().block_on(&runtime, async {
         let board = SimBoard::start("pump");

@@ -1,12 +1,13 @@
 //! Generated statements over two generated tables that are spread over boards, against plain tables of SQLite.
 
+use crate::in_virtual_time;
 use picolake::{
     field::Field,
     query::sqlite::{Cell, Row},
     tools::{Context, Options, ToolError, Tools},
 };
 use picolake_tests::{
-    field::{SimBoard, in_virtual_time},
+    field::SimBoard,
     oracle::{Dice, Table, cases, difference, plain, plain_rows, statement},
     spread::{ID, spread},
 };

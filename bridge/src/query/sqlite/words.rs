@@ -35,8 +35,11 @@ pub(super) fn read(text: &str) -> Result<Vec<TokenWithSpan>, Fault> {
         let fault = syntax("a comment can hide what a statement does; none is taken", "leave it out");
         return Err(at(fault, text, comment.span.start));
     }
-    let words: Vec<TokenWithSpan> =
-        words.into_iter().filter(|word| !matches!(word.token, Token::Whitespace(_))).collect();
+    let words: Vec<TokenWithSpan> = words
+        .into_iter()
+        .filter(|word| !matches!(word.token, Token::Whitespace(_)))
+        .map(|TokenWithSpan { token, span }| TokenWithSpan { token: name_of_top(token), span })
+        .collect();
     check_depth(&words)?;
     Ok(with_intervals(words))
 }
@@ -127,6 +130,16 @@ fn check_depth(words: &[TokenWithSpan]) -> Result<(), Fault> {
     Ok(())
 }
 
+/// `top` is a name in SQLite; the parser would take `SELECT top` for another dialect's limit.
+fn name_of_top(token: Token) -> Token {
+    match token {
+        Token::Word(Word { value, quote_style: None, .. }) if value.eq_ignore_ascii_case("top") => {
+            Token::make_word(&value, Some('"'))
+        }
+        other => other,
+    }
+}
+
 /// `+ 3 days` → `+ INTERVAL '3 days'`
 fn with_intervals(words: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     let mut written: Vec<TokenWithSpan> = Vec::with_capacity(words.len());
@@ -166,6 +179,7 @@ mod tests {
         assert_eq!(written("now()-3 days"), "now ( ) - INTERVAL '3 days'");
         assert_eq!(written("SELECT 3 days, a + 4 b"), "SELECT 3 days , a + 4 b");
         assert_eq!(written("a + 2 \"hours\""), "a + 2 \"hours\"");
+        assert_eq!(written("SELECT Top, 'top'"), "SELECT \"Top\" , 'top'");
     }
 
     #[test]
