@@ -19,6 +19,8 @@ use tokio::process::Command;
 const PATIENCE: Duration = Duration::from_secs(120);
 /// So many rows are paged at least.
 const ROWS: u64 = 250;
+/// Rows that one answer has room for, whatever their values are.
+const ROWS_IN_ONE: usize = 400;
 const PAGE_ROWS: usize = 40;
 
 /// A whole session of a client whose server finds the board at this link.
@@ -108,6 +110,7 @@ async fn pages_are_the_whole(client: &Client, seed: u32) {
         assert_eq!(row["_row_id"], id, "no gap and no repeat");
         assert_eq!([&row["x"], &row["y"], &row["z"]], made.each_ref(), "row {id}");
     }
+    rows.truncate(ROWS_IN_ONE); // on a busy machine the board has made more meanwhile than one answer holds
     let bound = format!("_row_id < {}", rows.len());
     let whole = json!({"table": "vibration", "select": select, "where": bound, "limit": 1000});
     assert_eq!(data(client, "query", whole).await, Value::from(rows));

@@ -107,8 +107,10 @@ fn a_board_that_is_gone_is_named_and_left_out_of_every_table() {
         boards[0].cut();
         let items = answer(&tools, "query", json!({"sql": sql})).await;
         assert_eq!(items[0], json!([{"n": 200, "first": "b0"}]));
-        let named = json!([{"name": "a", "missing": "board_offline: the cable is cut"}, {"name": "b"}]);
-        assert_eq!(items[1]["boards"], named);
+        let boards_named = &items[1]["boards"];
+        assert_eq!((&boards_named[0]["name"], &boards_named[1]), (&json!("a"), &json!({"name": "b"})));
+        // Whether the link has just broken, or cannot be opened again, is a matter of the moment.
+        assert!(boards_named[0]["missing"].as_str().is_some_and(|why| why.starts_with("board_offline: ")));
         let refused = error(&tools, "query", json!({"sql": sql, "strict": true})).await;
         assert_eq!(refused["code"], "board_offline");
         sleep(Duration::from_secs(10)).await;

@@ -12,16 +12,18 @@ use serde_json::Value;
 
 /// Fields whose values are others each time, whichever tool answers: ids of a run, durations, counters that go on,
 /// and the version, which a release changes.
-const FIELDS: [&str; 10] = [
+const FIELDS: [&str; 12] = [
     "epoch",
     "firmware",
     "job",
     "link_frames_in",
     "link_frames_out",
     "next_cursor",
+    "path",
     "round_trip_ms",
     "Time",
     "uptime_us",
+    "uri",
     "version",
 ];
 
