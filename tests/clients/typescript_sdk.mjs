@@ -138,7 +138,7 @@ async function surroundings(client) {
     JSON.parse((await client.readResource({ uri })).contents[0].text);
   }
   await assert.rejects(client.readResource({ uri: "file:///etc/passwd" }));
-  assert.equal((await client.listResourceTemplates()).resourceTemplates.length, 2);
+  assert.equal((await client.listResourceTemplates()).resourceTemplates.length, 3);
   assert((await client.listPrompts()).prompts.length >= 3);
   const prompt = await client.getPrompt({ name: "latest", arguments: { database: "demo", table: "power" } });
   assert(prompt.messages[0].content.text.includes("`power`"));

@@ -46,7 +46,7 @@ impl Drop for SimProcess {
 /// Writes a configuration with one board, `big`, behind this link; returns the file.
 pub fn config_with(folder: &Path, link: &str) -> PathBuf {
     let file = folder.join("picolake.yaml");
-    std::fs::write(&file, format!("boards:\n  - name: big\n    link: {link}\n"))
+    std::fs::write(&file, format!("boards:\n  - name: big\n    link: {link}\narchive: {{enabled: false}}\n"))
         .expect("the folder is there");
     file
 }

@@ -85,7 +85,7 @@ impl SlowBoard {
         let session = Session::connect_with(open, 1);
         drop(entered);
         let folder = tempfile::tempdir().expect("a folder");
-        let file = format!("boards:\n- {{name: pump, link: 'tcp:{address}'}}\n");
+        let file = format!("boards:\n- {{name: pump, link: 'tcp:{address}'}}\narchive: {{enabled: false}}\n");
         std::fs::write(folder.path().join("picolake.yaml"), file).expect("it can be written");
         session.wait_up(PATIENCE).await.expect("the board is there");
         ask(&session, "set sample demo vibration = 1ms").await.expect("the board obeys");

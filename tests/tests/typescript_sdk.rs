@@ -17,7 +17,11 @@ fn the_official_typescript_clients_get_answers_on_every_transport() {
     // Where the script starts and stops a board; it is free again when this line has ended.
     let board = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
     let config = folder.path().join("picolake.yaml");
-    fs::write(&config, format!("boards:\n- {{name: visitor, link: 'tcp:{board}'}}\n")).unwrap();
+    fs::write(
+        &config,
+        format!("boards:\n- {{name: visitor, link: 'tcp:{board}'}}\narchive: {{enabled: false}}\n"),
+    )
+    .unwrap();
     let server = Serving::start(&["--demo", "--config", config.to_str().unwrap()]);
     let mut client = node.script("typescript_sdk.mjs");
     client.arg(program()).arg(&config).arg(board).arg(&server.url);

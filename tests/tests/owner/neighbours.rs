@@ -35,7 +35,9 @@ impl Neighbours {
     /// A field with one board, `pump`, that can be written to.
     pub(crate) fn of(link: &str) -> Self {
         let field = Self { is_demo: false, ..Self::demo() };
-        let boards = format!("boards:\n- {{name: pump, link: '{link}', writable: true}}\n");
+        let boards = format!(
+            "boards:\n- {{name: pump, link: '{link}', writable: true}}\narchive: {{enabled: false}}\n"
+        );
         fs::write(field.folder.path().join("picolake.yaml"), boards).unwrap();
         field
     }
