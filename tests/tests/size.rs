@@ -19,7 +19,7 @@ const ROWS: u32 = 1_000_000;
 /// Rows of a board in the bridge's own process: making them takes long where they are not optimised.
 const ROWS_WITHIN: u32 = if cfg!(debug_assertions) { 200_000 } else { ROWS };
 /// Memory that a bridge may take, whatever it sends.
-const PEAK_BYTES_MAX: u64 = 40_000_000;
+const PEAK_BYTES_MAX: u64 = if cfg!(debug_assertions) { 20_000_000 } else { 40_000_000 };
 /// Time between two rows that a board has made before it was asked.
 const PERIOD_US: i64 = 10_000;
 
