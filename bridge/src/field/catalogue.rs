@@ -6,7 +6,7 @@ use crate::{
 };
 use futures_util::future::join_all;
 use shared::{
-    message::{Class, Part},
+    message::{Class, Part, feature},
     schema::is_name,
     value::{ColumnType, Value},
 };
@@ -60,7 +60,7 @@ impl Catalogue {
             listed(session, format!("get columns where dbms = {dbms} and table = {name}"))
         }));
         for (table, rows) in tables.iter_mut().zip(listings.await) {
-            let types = types(session, table).await?;
+            let types = types(session, hello, table).await?;
             table.columns = columns(rows?, &types)?;
         }
         Ok(Self { epoch: hello.epoch, catalog_hash: hello.catalog_hash, tables })
@@ -133,9 +133,20 @@ fn columns(rows: Vec<Vec<String>>, types: &[(String, ColumnType)]) -> Result<Vec
 }
 
 /// The columns of a table with their exact types, which a listing for people does not tell.
-async fn types(session: &Session, table: &TableInfo) -> Result<Vec<(String, ColumnType)>, Fault> {
-    let command = format!("sql {} \"SELECT * FROM \"{}\" LIMIT 0\"", table.dbms, table.name);
-    let mut answer = session.ask(OwnedRequest::Command(command), Class::Interactive).await?;
+async fn types(
+    session: &Session,
+    hello: &Hello,
+    table: &TableInfo,
+) -> Result<Vec<(String, ColumnType)>, Fault> {
+    let TableInfo { dbms, name, .. } = table;
+    let request = if hello.features & feature::PAGES != 0 {
+        // Those of no rows: a board runs few queries at once, and this is none.
+        let (dbms, table) = (dbms.clone(), name.clone());
+        OwnedRequest::Pages { dbms, table, epoch: hello.epoch, from: u64::MAX, acknowledges: false }
+    } else {
+        OwnedRequest::Command(format!("sql {dbms} \"SELECT * FROM \"{name}\" LIMIT 0\""))
+    };
+    let mut answer = session.ask(request, Class::Interactive).await?;
     let mut types = None;
     while let Some(piece) = answer.next().await? {
         if let Piece::Part(bytes) = piece
